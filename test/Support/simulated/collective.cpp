@@ -1,6 +1,7 @@
 #include "simulated/collective.h"
 
 #include "partita_rt/half.h"
+#include "simulated/nccl_types.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,23 +19,7 @@ const char *nameOf(Kind kind) {
   return names[int(kind)];
 }
 
-size_t widthOf(int type) {
-  switch (type) {
-  case ncclFloat16:
-  case ncclBfloat16:
-    return 2;
-  case ncclInt32:
-  case ncclUint32:
-  case ncclFloat32:
-    return 4;
-  case ncclInt64:
-  case ncclUint64:
-  case ncclFloat64:
-    return 8;
-  default:
-    return 1;
-  }
-}
+size_t widthOf(int type) { return bytesOfNccl(type); }
 
 size_t given(const CollectiveCall &call, int rank, int size) {
   switch (call.kind) {
@@ -110,6 +95,14 @@ void reduce(char *to, const std::vector<const char *> &from, size_t count, int t
     return reduce<int32_t>(to, from, count, op);
   case ncclInt64:
     return reduce<int64_t>(to, from, count, op);
+  case ncclInt8:
+    return reduce<int8_t>(to, from, count, op);
+  case ncclUint8:
+    return reduce<uint8_t>(to, from, count, op);
+  case ncclUint32:
+    return reduce<uint32_t>(to, from, count, op);
+  case ncclUint64:
+    return reduce<uint64_t>(to, from, count, op);
   default:
     throw std::runtime_error("NCCL: the simulation does not reduce type " + std::to_string(type));
   }

@@ -31,7 +31,7 @@ struct Collective : CollectiveCall {
 };
 
 const char *nameOf(CollectiveCall::Kind kind);
-/// Returns the bytes per element.
+/// Returns the bytes per element (nccl_types.h); 0: there is no such type.
 size_t widthOf(int type);
 /// Return the elements that a rank of `size` contributes to a call, and that it receives.
 size_t given(const CollectiveCall &call, int rank, int size);

@@ -2,10 +2,11 @@
 // NVIDIA's documentation, so that the simulated cuBLASLt and its caller do not both rest on one
 // reading of it.
 //
-// Source: cuBLAS 13 Library User Guide (and 12.x, where it is the same), cublasLtMatmul(), the table
-// "When A, B, C, and D are regular column- or row-major matrices", rows of CUBLAS_COMPUTE_32F with
-// a scale of CUDA_R_32F and non-default epilogues; openxla/xla's gemm_rewriter.cc
-// (TypesAreSupportedByCublasLt) has the same rows from there. A bias is of D's type: cublasLt.h 13.1.0,
+// Source: cuBLAS Library User Guide of CUDA 13 (its minor release was not noted; 12.x is the same),
+// cublasLtMatmul(), the table "When A, B, C, and D are regular column- or row-major matrices", rows
+// of CUBLAS_COMPUTE_32F with a scale of CUDA_R_32F and non-default epilogues. Compared with
+// TypesAreSupportedByCublasLt of xla/service/gpu/transforms/gemm_rewriter.cc, openxla/xla 01631ca8,
+// which has the same rows without biases. A bias is of D's type: cublasLt.h 13.1.0,
 // CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE. Auxiliary matrices: the same,
 // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: a leading dimension divisible by 8, at least D's rows.
 

@@ -173,6 +173,9 @@ ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Collective operation) 
     return wrong(ncclInvalidArgument, "no communicator");
   const char *what = nameOf(operation.kind);
   size_t width = widthOf(operation.type);
+  if (width == 0)
+    return wrong(ncclInvalidArgument,
+                 std::string(what) + ": no type has number " + std::to_string(operation.type));
   size_t in = given(operation, comm->rank, comm->size) * width;
   size_t out = received(operation, comm->rank, comm->size) * width;
   if (operation.root < 0 || operation.root >= comm->size)

@@ -3,6 +3,7 @@
 
 #include "common/mesh/launch.h"
 #include "gpu_rank.h"
+#include "simulated/nccl_types.h"
 #include "simulated/queue.h"
 
 #include <gtest/gtest.h>
@@ -265,6 +266,33 @@ TEST(NcclGroup, RanksThatDisagreeAreSaidByTheSimulation) {
     failOnError(gpu, [&] { gpu.synchronize(); });
   });
   expectNonsense(all, "all_reduce of 9 elements");
+}
+
+/// The table of its documentation, not the caller, says what a type is.
+TEST(SimulatedNccl, HasTheTypesOfItsTable) {
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  ncclComm_t comm = nullptr;
+  ASSERT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclSuccess);
+  DeviceMemory data(16, "numbers");
+  for (int number = 0; number < 12; ++number) {
+    auto type = ncclDataType_t(number);
+    bool known = simulated::bytesOfNccl(number) > 0;
+    EXPECT_EQ(known, number < 10) << number; // 10 and 11 have 8 bits, and are not used
+    EXPECT_EQ(ncclAllReduce(data.base, data.base, 1, type, ncclSum, comm, nullptr) == ncclSuccess,
+              known)
+        << number;
+  }
+  for (auto [type, ours] : {std::pair{ncclFloat32, DType::Float32},
+                            {ncclFloat16, DType::Float16},
+                            {ncclBfloat16, DType::BFloat16},
+                            {ncclFloat64, DType::Float64},
+                            {ncclInt32, DType::Int32},
+                            {ncclInt64, DType::Int64},
+                            {ncclUint8, DType::Bool}})
+    EXPECT_EQ(int64_t(simulated::bytesOfNccl(type)), sizeOf(ours)) << nameOf(ours);
+  ncclCommAbort(comm);
 }
 
 TEST(NcclGroup, WaitingTwiceIsAnError) {
