@@ -112,7 +112,7 @@ public:
 
 /// Waits until `ready`: spins briefly, then yields, then sleeps for growing times, so that more
 /// ranks than cores make progress. Throws StoppedByOther if `failure` is raised, and Error with
-/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800). `waits`: the rank's, or null. A
+/// `describe()` after the time-out (timeoutSeconds()). `waits`: the rank's, or null. A
 /// long wait is noted there as one for the rank `peer()` (-1: for no particular rank), whose own
 /// waits the error then names.
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,

@@ -13,7 +13,7 @@
 //
 // Contract: all ranks call allGather, broadcast, agree and barrier in the same order with the same
 // `what`. Otherwise, or after PARTITA_RT_TIMEOUT seconds, all ranks fail, and the error says where
-// each is. Rank 0 sends a sign of life about every second; if it is silent for that time-out (a
+// each is. Rank 0 sends a sign of life twice a second; if it is silent for that time-out (a
 // stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
 // Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,

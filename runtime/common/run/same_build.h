@@ -13,8 +13,8 @@ namespace partita_rt {
 
 /// Returns what this process executes, for the other ones.
 std::string buildText(const Program &program);
-/// `texts`: all ranks' build texts. Returns "" if they are equal, else "rank 0 on host a and rank 2
-/// on host b run programs of different builds: dp=4, dp=2,tp=2 (mesh); ...".
+/// `texts`: all ranks' build texts. Returns "" if they are equal, else "ranks run programs of
+/// different builds: the mesh of rank 0 on a is dp=4, that of rank 2 on b is dp=2,tp=2; ...".
 std::string differingBuilds(const std::vector<std::string> &texts);
 
 } // namespace partita_rt
