@@ -151,6 +151,7 @@ static constexpr StringLiteral kFuse[] = {
     "split-reductions",
     "fuse-classifier",
     "fuse-rotary",
+    "slice-positions",
     "canonicalize",
     "sink-reshapes",
     "fuse-residual-gradients",

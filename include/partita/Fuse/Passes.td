@@ -69,6 +69,25 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
 }
 
+def SlicePositionsPass : Pass<"slice-positions", "::mlir::ModuleOp"> {
+  let summary = "reads rows of a table by consecutive ids as a slice";
+  let description = [{
+    Phase: fuse.
+
+    Position embeddings: the slice is a view of the table, which the next kernel reads; the gradient of the table is the cotangent, with
+    zeros for rows beyond it. A table that is split by rows keeps the lookup, and so do ids that only a run knows.
+
+    ```mlir
+    %0 = tx.iota 0.0, 1.0 : tensor<4xi64>
+    %1 = tx.embedding %table, %0
+    // becomes
+    %1 = tx.slice %table [0, 0] by [1, 1] : tensor<6x8xf32> -> tensor<4x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"sliced", "sliced", "lookups, or their gradients, that became slices">];
+}
+
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
   let summary = "moves elementwise ops before the reshapes of their operands";
   let description = [{
