@@ -97,6 +97,10 @@ std::string Watch::slowText(const std::vector<const RankPlace *> &places, double
     int root = rootOf(r, places);
     if (root < 0 || takesLong(places[size_t(root)]->phase))
       continue;
+    // It may be stuck: what is known of its last move may be two signs of life old. Then it is found
+    // as such soon, or moves.
+    if (now - ranks[size_t(root)].moveAt > timeout - 2 * beatSeconds(timeout))
+      continue;
     found = root;
     return names[size_t(root)] + " is slow: " + names[size_t(r)] + " has waited " +
            secondsText(now - waiter.moveAt) + " for it" + placeText(*places[size_t(root)]) +
