@@ -152,6 +152,17 @@ inline float valueOf(size_t tensor, int64_t element, int64_t save) {
   return float(tensor * 1000) + float(element) + float(save) / 64;
 }
 
+/// Writes a rank's shards, and the index once all ranks have.
+inline void writeAll(Rank &rank, ShardSave &shards) {
+  shards.copy(ShardSave::By::Rank);
+  shards.write();
+  int64_t checksum = shards.checksum();
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&checksum, all.data(), 1}}, "checksums");
+  if (rank.rank == 0)
+    shards.writeIndex(all);
+}
+
 class Checkpoints : public InTemporaryFolder {
 protected:
   /// Fills a rank's tensors as save number `save` has them; elements beyond a full tensor are NaN.
@@ -189,13 +200,7 @@ protected:
       SaveBuffer copies;
       ShardSave shards(rank, folder, metadataOf(tables.program, {save, 7, true, "data"}),
                        save % 2 ? &copies : nullptr);
-      shards.copy(ShardSave::By::Rank);
-      shards.write();
-      int64_t checksum = shards.checksum();
-      std::vector<int64_t> all(size_t(rank.ranks));
-      allGather(*rank.world, {{&checksum, all.data(), 1}}, "checksums");
-      if (rank.rank == 0)
-        shards.writeIndex(all);
+      writeAll(rank, shards);
     });
   }
 

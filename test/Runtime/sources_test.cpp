@@ -62,13 +62,7 @@ protected:
 
   static void save(Rank &rank, const std::string &into) {
     ShardSave shards(rank, into, metadataOf(*rank.program, {12, 7, true, "data", 2}), nullptr);
-    shards.copy(ShardSave::By::Rank);
-    shards.write();
-    int64_t checksum = shards.checksum();
-    std::vector<int64_t> all(size_t(rank.ranks));
-    allGather(*rank.world, {{&checksum, all.data(), 1}}, "checksums");
-    if (rank.rank == 0)
-      shards.writeIndex(all);
+    writeAll(rank, shards);
   }
 
   std::string place(const char *name) const { return folder + "/" + name; }

@@ -2,6 +2,8 @@
 
 #include "tools/partita/StoppedRanks.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include "runtime/include/partita_rt/option_words.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdlib>
 #include <fstream>
@@ -42,14 +44,9 @@ std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double pass
 
 double partita::tool::timeoutOf(llvm::ArrayRef<char *> arguments) {
   const char *variable = std::getenv("PARTITA_RT_TIMEOUT");
-  StringRef text(variable ? variable : "");
-  for (size_t i = 0; i < arguments.size() && arguments[i]; ++i) {
-    StringRef word(arguments[i]);
-    if (word.consume_front("--timeout="))
-      text = word;
-    else if (word == "--timeout" && i + 1 < arguments.size() && arguments[i + 1])
-      text = arguments[i + 1];
-  }
+  std::string text =
+      partita_rt::optionValue(arguments.take_while([](char *word) { return word; }), "--timeout")
+          .value_or(variable ? variable : "");
   double seconds = 0; // the program refuses what is no number
-  return text.getAsDouble(seconds) ? partita_rt::kTimeoutSeconds : seconds;
+  return StringRef(text).getAsDouble(seconds) ? partita_rt::kTimeoutSeconds : seconds;
 }

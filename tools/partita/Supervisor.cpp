@@ -3,6 +3,7 @@
 #include "tools/partita/Supervisor.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include "runtime/include/partita_rt/option_words.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
@@ -86,14 +87,12 @@ private:
 
 static ResumeWords readWords(ArrayRef<std::string> arguments) {
   ResumeWords words;
+  words.folder = partita_rt::optionValue(arguments, "--checkpoint").value_or("");
+  std::string count = partita_rt::optionValue(arguments, "--steps").value_or("");
+  if (int64_t steps; !StringRef(count).getAsInteger(10, steps))
+    words.steps = steps;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    StringRef word = arguments[i], name = word.split('=').first, value = word.split('=').second;
-    if (name == word)
-      value = i + 1 < arguments.size() ? arguments[i + 1] : StringRef();
-    if (name == "--checkpoint")
-      words.folder = value.str();
-    if (int64_t steps; name == "--steps" && !value.getAsInteger(10, steps))
-      words.steps = steps;
+    StringRef word = arguments[i], name = word.split('=').first;
     if (name == "--resume") {
       words.resumes = true;
       if (name == word && i + 1 < arguments.size() && arguments[i + 1] == "auto")

@@ -17,6 +17,7 @@
 #include "common/run/same_options.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/option_words.h"
 #include "partita_rt/printable.h"
 
 #include <algorithm>
@@ -287,19 +288,13 @@ void printText(const Program &program, const RunOptions &options) {
 /// processes that start take a moment.
 static void setTimeoutOfJoining(int argc, char **argv) {
   constexpr double kLeastSeconds = 30;
-  const std::string option = "--timeout";
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i], text;
-    if (word == option && i + 1 < argc)
-      text = argv[i + 1];
-    else if (word.compare(0, option.size() + 1, option + "=") == 0)
-      text = word.substr(option.size() + 1);
-    else
-      continue;
-    try {
-      setTimeoutSeconds(std::max(kLeastSeconds, secondsFrom("", text)));
-    } catch (const Error &) { // reported with the other options
-    }
+  std::optional<std::string> text =
+      optionValue(std::vector<std::string>(argv + 1, argv + argc), "--timeout");
+  if (!text)
+    return;
+  try {
+    setTimeoutSeconds(std::max(kLeastSeconds, secondsFrom("", *text)));
+  } catch (const Error &) { // reported with the other options
   }
 }
 

@@ -82,6 +82,19 @@ template <typename T, int D> struct QueryCopies {
   }
 };
 
+/// Stores the rows of dk and dv of a warp's keys, from `first` on; `ownKeys`, `ownValues`: room for them.
+template <int D, typename T, int kTiles>
+__device__ inline void
+storeKeyGradients(const PreparedBackward<T> &call, const float (&dk)[kTiles][D / 8][4],
+                  const float (&dv)[kTiles][D / 8][4], T *ownKeys, T *ownValues, int first) {
+  int64_t kv = blockIdx.y, b = blockIdx.z;
+  int keys = int(call.shape.keySequence);
+  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, int(call.shape.headDim),
+                          call.dkPacks);
+  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, keys,
+                          int(call.shape.valueDim), call.dvPacks);
+}
+
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, int D, Extra kExtra>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
@@ -94,7 +107,6 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   T *keys = reinterpret_cast<T *>(dynamic), *values = keys + kKeys * kMmaPitch<D>;
   T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
-  int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t kv = blockIdx.y, b = blockIdx.z;
   Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
   constexpr bool kDrops = kExtra == Extra::Dropout;
@@ -107,8 +119,9 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     if (int(threadIdx.x) < 2 * kQueries)
       numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
   };
-  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, headDim, call.kPacks);
-  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, valueDim, call.vPacks);
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, int(shape.headDim), call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, int(shape.valueDim),
+                     call.vPacks);
   if (range.tiles > 0) {
     copies.startQueries(tile, 0);
     copies.startDouts(tile);
@@ -125,9 +138,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     bool more = i + 1 < range.tiles;
     float number = 0.0f;
     if (more) {
-      next.query += kQueries;
-      if (next.query >= range.end)
-        next = {next.head + 1, range.first};
+      next = tile.after(range, kQueries);
       copies.startQueries(next, (i + 1) % 2);
       number = queryNumber<kQueries>(call, b, next);
     }
@@ -165,10 +176,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   scaleBy(dk, shape.scale);
   if (kDrops)
     scaleBy(dv, drops.scale);
-  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, sight.keys, headDim,
-                          call.dkPacks);
-  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, sight.keys, valueDim,
-                          call.dvPacks);
+  storeKeyGradients<D>(call, dk, dv, ownKeys, ownValues, first);
 }
 
 /// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,

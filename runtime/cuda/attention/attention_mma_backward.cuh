@@ -39,6 +39,11 @@ struct QueryTiles {
 };
 struct QueryTile {
   int head, query;
+  /// The next one of `rows` queries, for all heads of a group, one after another.
+  __device__ QueryTile after(const QueryTiles &range, int rows) const {
+    return query + rows < range.end ? QueryTile{head, query + rows}
+                                    : QueryTile{head + 1, range.first};
+  }
 };
 
 // Tiles whose rows are the warp's keys and whose columns are queries.
