@@ -4,7 +4,7 @@
 //
 //   partita_rt_bench_adam THREADS ELEMENTS REPEATS
 
-#include "cpu/transfer.h"
+#include "cpu/ranks/transfer.h"
 
 #include "adamw.h"
 
@@ -23,7 +23,7 @@ using namespace partita_rt;
 
 namespace {
 
-/// Memory like a run's (cpu/launch.cpp): huge pages if the system has them.
+/// Memory like a run's (cpu/ranks/launch.cpp): huge pages if the system has them.
 class Array {
 public:
   Array(int64_t n, float value) : bytes(size_t(n) * 4) {

@@ -2,7 +2,7 @@
 //
 // A safetensors file is an 8-byte little-endian header length, a JSON header, then the tensors'
 // bytes. A checkpoint of several ranks is an index of such files that hold shards
-// (runtime/README.md). Files are mapped and not trusted: every range must lie within its file and
+// (runtime/common/checkpoint/README.md). Files are mapped and not trusted: every range must lie within its file and
 // fit its shape, the ranges must cover all data, the shards their full tensor, and the bytes must
 // have the checksums that were written (partita_rt/checksum.h).
 //

@@ -157,7 +157,7 @@ private:
     }
     // Together, the polls may do all the work in flight; the wait is left with the last bucket. A
     // transport touches each byte of a collective up to three times (to fill, reduce and read a
-    // segment: runtime/cpu/segmented_group.h); the fourth makes up for polls that find nothing to do,
+    // segment: runtime/cpu/groups/segmented_group.h); the fourth makes up for polls that find nothing to do,
     // because another rank is not as far. Rounded up to a size that is worth a poll.
     constexpr int64_t kTouches = 4, kStep = 256 << 10;
     int64_t share = placed.empty() ? 0 : kTouches * overlapped.bytes / placed.size();

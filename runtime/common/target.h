@@ -1,5 +1,5 @@
 // The target's functions for the common code, other than kernels, collectives, copies and the
-// launch: implemented in cpu/target.cpp and cuda/launch/target.cpp.
+// launch: implemented in cpu/ranks/target.cpp and cuda/launch/target.cpp.
 //
 // Common code runs on the host. It touches a rank's memory only through HostView and HostEdit, and
 // calls the program's functions through call(): on a GPU, memory is elsewhere, and a step is

@@ -2,7 +2,7 @@
 // waits for another: one thread can play both, each a step ahead of the next.
 
 #include "common/run/agreement.h"
-#include "cpu/thread_group.h"
+#include "cpu/groups/thread_group.h"
 
 #include <gtest/gtest.h>
 #include <memory>

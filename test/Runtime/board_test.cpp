@@ -1,6 +1,6 @@
 // Finds the awaited rank from what ranks write on their board.
 
-#include "cpu/board.h"
+#include "cpu/groups/board.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "reference.h"
 
-#include "cpu/vector.h"
+#include "cpu/kernels/vector.h"
 
 namespace partita_rt {
 namespace {

@@ -1,8 +1,8 @@
 // Collectives within and between nodes (node_group.h): the bits of plain messages, and how much goes
 // between nodes. Ranks are threads, and messages are copied through a table.
 
-#include "cpu/message_group.h"
-#include "cpu/node_group.h"
+#include "cpu/groups/message_group.h"
+#include "cpu/groups/node_group.h"
 #include "partita_rt/half.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Polls complete a collective before its wait. The transports are state machines that never block,
 // so one thread can play all ranks here, in any order; nothing depends on chance or on the clock.
 
-#include "cpu/thread_group.h"
-#include "cpu/window_group.h"
+#include "cpu/groups/thread_group.h"
+#include "cpu/groups/window_group.h"
 
 #include <gtest/gtest.h>
 #include <memory>

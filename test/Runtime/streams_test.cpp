@@ -1,6 +1,6 @@
 // Messages over TCP connections (streams.h), between two ends in one process.
 
-#include "cpu/sockets/streams.h"
+#include "cpu/carriers/sockets/streams.h"
 #include "partita_rt/types.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Copies between device and host, and updates by the host, against plain ones.
 
-#include "cpu/transfer.h"
+#include "cpu/ranks/transfer.h"
 
 #include <gtest/gtest.h>
 #include <numeric>

@@ -8,7 +8,7 @@
 //
 // Conversions are arithmetic on bits without branches, which g++ vectorizes in such loops; it does
 // not vectorize F16C's instructions, nor _Float16 without AVX512-FP16. The runtime's own kernels
-// use F16C where the processor has it (cpu/vector.h): the bits are the same. So are those of the GPU
+// use F16C where the processor has it (cpu/kernels/vector.h): the bits are the same. So are those of the GPU
 // instructions that kernels use, except for NaN, which has one payload there.
 
 #ifndef PARTITA_RT_HALF_H

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Reads checkpoints of either form. checkpoints.py A B...: have all the bits of A, and its step, seed and data? Their checksums
-are compared too, by what runtime/README.md says of them.
+are compared too, by what runtime/common/checkpoint/README.md says of them.
 
 A and B are folders, or files; of a folder its newest checkpoint.
 """

@@ -40,7 +40,7 @@ def with_checksum(text):
 
 
 def add_checksums(folder, version="3"):
-    """A checkpoint of format 1, as it is of format 2, sharded of format 2 or 3: by runtime/README.md."""
+    """A checkpoint of format 1, as it is of format 2, sharded of format 2 or 3: by runtime/common/checkpoint/README.md."""
     headers = {}
     for name in sorted(os.listdir(folder)):
         path = f"{folder}/{name}"

@@ -1,0 +1,198 @@
+// Processes that MPI's launcher has started (cpu/carriers/processes.h). MPI's default error handler ends the
+// job with its own message, so return codes are not checked.
+
+#include "common/exit_status.h"
+#include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
+#include "cpu/carriers/mpi/mpi_messenger.h"
+#include "cpu/carriers/processes.h"
+#include "cpu/watch/waits.h"
+#include "cpu/watch/watcher.h"
+#include "partita_rt/printable.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+class MpiProcesses final : public Processes {
+public:
+  explicit MpiProcesses(const Program &program) : program(program) {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &self);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+  }
+  ~MpiProcesses() override { MPI_Finalize(); }
+  int rank() const override { return self; }
+  int ranks() const override { return count; }
+
+  std::vector<std::string> allGather(const std::string &mine, const char *what) override;
+  NodeMemory shareMemory(int64_t bytes) override;
+  std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
+                                       const std::set<int> &) override;
+  RankView show(const Rank &rank) override;
+  std::shared_ptr<void> watch(RankWaits &waits) override;
+  [[noreturn]] void fail(const std::string &message) override;
+
+private:
+  void findNodes();
+  void shareShown(RankView &view);
+
+  const Program &program;
+  int self = 0, count = 1;
+  MPI_Comm node = MPI_COMM_NULL;
+  std::vector<int> local; ///< ranks of the node
+  std::vector<int> nodes; ///< by rank
+  RanksInSight sight;     ///< until they are watched
+  RankWaits *waits = nullptr;
+};
+
+} // namespace
+
+std::unique_ptr<Processes> joinByMpi(const Program &program) {
+  return std::make_unique<MpiProcesses>(program);
+}
+
+//===-- Set-up ------------------------------------------------------------------------------===//
+
+std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const char *) {
+  int length = int(mine.size()), all = 0;
+  std::vector<int> lengths(static_cast<size_t>(count)), starts;
+  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  for (int each : lengths) {
+    starts.push_back(all);
+    all += each;
+  }
+  std::string together(size_t(all), 0);
+  MPI_Allgatherv(mine.data(), length, MPI_BYTE, together.data(), lengths.data(), starts.data(),
+                 MPI_BYTE, MPI_COMM_WORLD);
+  std::vector<std::string> texts;
+  for (size_t r = 0; r < lengths.size(); ++r)
+    texts.push_back(together.substr(size_t(starts[r]), size_t(lengths[r])));
+  return texts;
+}
+
+void MpiProcesses::findNodes() {
+  MPI_Comm machine;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &machine);
+  int most = ranksPerNode();
+  MPI_Comm_split(machine, most ? self / most : 0, self, &node);
+  int size = 0;
+  MPI_Comm_size(node, &size);
+  local.resize(size_t(size));
+  MPI_Allgather(&self, 1, MPI_INT, local.data(), 1, MPI_INT, node);
+  int first = *std::min_element(local.begin(), local.end());
+  nodes.resize(size_t(count));
+  MPI_Allgather(&first, 1, MPI_INT, nodes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+}
+
+NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
+  if (nodes.empty())
+    findNodes();
+  auto *window = new MPI_Win;
+  char *base = nullptr;
+  MPI_Win_allocate_shared(MPI_Aint(bytes + 64), 1, MPI_INFO_NULL, node, &base, window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
+  NodeMemory memory;
+  memory.owner = std::shared_ptr<void>(window, [](void *pointer) {
+    auto *window = static_cast<MPI_Win *>(pointer);
+    MPI_Win_unlock_all(*window);
+    MPI_Win_free(window);
+    delete window;
+  });
+  memory.nodes = nodes;
+  memory.places.resize(size_t(count));
+  for (size_t i = 0; i < local.size(); ++i) {
+    MPI_Aint length;
+    int unit;
+    char *at;
+    MPI_Win_shared_query(*window, int(i), &length, &unit, &at);
+    memory.places[size_t(local[i])] = at + (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
+  }
+  return memory;
+}
+
+std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &members,
+                                                   const std::set<int> &) {
+  MPI_Comm comm;
+  MPI_Comm_split(MPI_COMM_WORLD, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
+  return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
+}
+
+//===-- Watching ----------------------------------------------------------------------------===//
+
+/// Makes what the node's ranks show.
+void MpiProcesses::shareShown(RankView &view) {
+  NodeMemory memory = shareMemory(sizeof(ShownRank));
+  view.owner = memory.owner;
+  sight.places.resize(size_t(count));
+  sight.flights.resize(size_t(count));
+  new (memory.places[size_t(self)]) ShownRank();
+  for (int r : local) {
+    auto *shown = reinterpret_cast<ShownRank *>(memory.places[size_t(r)]);
+    sight.places[size_t(r)] = &shown->place;
+    sight.flights[size_t(r)] = &shown->flight;
+  }
+  view.place = sight.places[size_t(self)];
+  view.flight = sight.flights[size_t(self)];
+  view.place->beats = 1; // watched from here on
+  MPI_Barrier(node);     // every place is constructed before others look at it
+}
+
+RankView MpiProcesses::show(const Rank &) {
+  struct Seen {
+    std::shared_ptr<void> window;
+    std::vector<RankPlace> remote; ///< of other nodes' ranks, if this process watches them
+  };
+  RankView view;
+  sight.own = {self};
+  sight.local = local;
+  shareShown(view);
+  std::vector<std::string> hosts = allGather(hostName(), "hosts"),
+                           ids = allGather(std::to_string(getpid()), "processes");
+  for (int r = 0; r < count; ++r)
+    sight.names.push_back(
+        processText(rankText(program, r), hosts[size_t(r)], std::atoi(ids[size_t(r)].c_str())));
+  auto seen = std::make_shared<Seen>(Seen{view.owner, {}});
+  if (local.size() < size_t(count)) {
+    sight.remote = std::make_unique<RemoteBeats>(
+        self, nodes, [this](const std::string &mine) { return allGather(mine, "endpoints"); });
+    if (sight.remote->watches()) {
+      seen->remote = std::vector<RankPlace>(size_t(count));
+      for (size_t r = 0; r < nodes.size(); ++r)
+        if (nodes[r] != nodes[size_t(self)])
+          sight.places[r] = &seen->remote[r];
+    }
+  }
+  view.owner = seen;
+  view.places.assign(sight.places.begin(), sight.places.end());
+  return view;
+}
+
+std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
+  waits = &itsWaits;
+  waits->watchDeaths(local, sight.places, sight.flights);
+  return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
+}
+
+void MpiProcesses::fail(const std::string &message) {
+  // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
+  usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, self).c_str(),
+               printable(message).c_str());
+  std::fflush(stderr);
+  if (waits) {
+    waits->endWatch();
+    writeFlight(waits->flight(), self, rankText(program, self).c_str(), message.c_str());
+  }
+  MPI_Abort(MPI_COMM_WORLD, ownFailureStatus());
+  _exit(failureStatus());
+}
+
+} // namespace partita_rt

@@ -1,0 +1,72 @@
+// Collectives over point-to-point messages (messenger.h), for ranks that are processes on several
+// nodes. Each rank sums its share in rank order and sends it to the others, so the bits are those of
+// shared memory. Messages move in polls and waits.
+
+#ifndef PARTITA_RT_CPU_GROUPS_MESSAGE_GROUP_H
+#define PARTITA_RT_CPU_GROUPS_MESSAGE_GROUP_H
+
+#include "cpu/groups/announcements.h"
+#include "cpu/groups/messenger.h"
+#include "cpu/groups/segmented_group.h"
+
+#include <memory>
+#include <set>
+
+namespace partita_rt {
+
+class MessageGroup final : public SegmentedGroup {
+public:
+  /// `itsMessenger` has `size` members, in group order, and belongs to this object alone.
+  MessageGroup(std::string axis, int rank, int size, std::unique_ptr<Messenger> itsMessenger)
+      : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)),
+        announcements(*messenger, axisName, rank, othersOf(rank, size), kRing) {
+    for (Place &each : places)
+      each.messages = messenger->exchange();
+  }
+
+  void forStaging(const Visit &visit) const override {
+    for (const Place &place : places)
+      for (const std::vector<char> *each : {&place.outgoing, &place.incoming})
+        visit(each->data(), int64_t(each->capacity()));
+  }
+
+private:
+  struct Place {
+    std::vector<char> outgoing, incoming;
+    std::unique_ptr<Exchange> messages;
+  };
+
+  static std::set<int> othersOf(int rank, int size);
+  void publish(uint64_t number) override { announcements.publish(signature(number)); }
+  std::string awaited() const override;
+  int awaitedRank() const override;
+  /// Returns the ranks that block the oldest collective.
+  std::set<int> awaitedRanks() const;
+  bool isAnnounced() const { return announcements.isAgreed(completed + 1); }
+  int64_t segmentElements(const Request &request) const override;
+  /// False until the signatures are known to agree: messages of another size would end the job.
+  bool mayFill(const Segment &segment) override {
+    return announcements.agree(signature(segment.collective));
+  }
+  void fill(const Segment &segment) override;
+  bool mayReduce(const Segment &segment) override { return placeOf(segment).messages->test(); }
+  void reduce(const Segment &segment) override;
+  bool mayRead(const Segment &segment) override { return placeOf(segment).messages->test(); }
+  void read(const Segment &segment) override;
+
+  /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
+  Range shareOfRank(const Segment &segment, int c) const;
+  void sendRoots(Place &place, int64_t bytes, int root);
+  void exchangeShares(const Segment &segment, Place &place);
+  void sumShare(const Segment &segment, Place &place);
+  void exchangeSums(const Segment &segment, Place &place);
+  Place &placeOf(const Segment &segment) { return places[segment.place()]; }
+
+  std::unique_ptr<Messenger> messenger;
+  Announcements announcements;
+  std::array<Place, kPlaces> places;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_GROUPS_MESSAGE_GROUP_H

@@ -1,0 +1,110 @@
+// Collectives of ranks that are processes on several nodes, with some of them on one node: within a
+// node through shared memory, between nodes once per node instead of once per rank.
+//
+// The members of a node follow each other in the group's order. On each node some members, its
+// carriers, exchange messages with those of the same number on the other nodes; each carries a share
+// of what goes between the nodes, all at the same time.
+//
+//     sums       a carrier adds its node's values of its share, in rank order, to the sum that it gets
+//                from the node before, and passes that on: the sum is that of all ranks in rank order,
+//                and its type is that of additions until the last node rounds it. That one sends the
+//                results to the other nodes: all of them, or what is for their ranks
+//     transfers  a carrier sends what its share of its node's members gives to each other node
+//     root's     the carriers of the root's node send its values to each other node
+//
+// Segments are filled, reduced and read as in a shared window (window_group.h); between reducing and
+// reading, results arrive in the carriers' shared memory.
+
+#ifndef PARTITA_RT_CPU_GROUPS_NODE_GROUP_H
+#define PARTITA_RT_CPU_GROUPS_NODE_GROUP_H
+
+#include "cpu/groups/announcements.h"
+#include "cpu/groups/board.h"
+#include "cpu/groups/messenger.h"
+#include "cpu/groups/segmented_group.h"
+
+namespace partita_rt {
+
+/// How a group's members lie on nodes.
+struct NodeLayout {
+  /// `nodes`: by member.
+  explicit NodeLayout(const std::vector<int> &nodes);
+
+  /// Do the members of each node follow each other, and has some node several?
+  bool fits = false;
+  std::vector<int>
+      firsts;       ///< by node in the group's order, the first member; then the group's size
+  int carriers = 1; ///< of each node
+  int largest = 1;  ///< members of a node
+  std::vector<int> nodeOf; ///< by member, a position in `firsts`
+  int nodes() const { return int(firsts.size()) - 1; }
+  int sizeOf(int node) const { return firsts[size_t(node) + 1] - firsts[size_t(node)]; }
+};
+
+class NodeGroup final : public SegmentedGroup {
+public:
+  /// `slots`, `staging`: of the node's members; staging[r] has kPlaces * 2 * placeBytes bytes: of a
+  /// place, what the rank gives, and what arrives from other nodes. `itsMessenger`: among all members.
+  NodeGroup(std::string axis, int rank, NodeLayout itsLayout, BoardSlot *const *slots,
+            char *const *staging, int64_t placeBytes, std::shared_ptr<void> memory,
+            std::unique_ptr<Messenger> itsMessenger);
+
+  /// The members with which this one exchanges messages.
+  static std::set<int> peersOf(const NodeLayout &layout, int rank);
+
+  void forStaging(const Visit &visit) const override;
+
+private:
+  struct Place {
+    std::vector<char> sums; ///< of a carrier's share
+    std::unique_ptr<Exchange> sumsBefore, messages;
+  };
+
+  void publish(uint64_t number) override;
+  std::string awaited() const override;
+  int awaitedRank() const override;
+  int64_t segmentElements(const Request &request) const override;
+  bool mayFill(const Segment &segment) override;
+  void fill(const Segment &segment) override;
+  bool mayReduce(const Segment &segment) override;
+  void reduce(const Segment &segment) override;
+  bool isRead(const Request &) const override { return true; }
+  bool mayRead(const Segment &segment) override;
+  void read(const Segment &segment) override;
+  void release(const Segment &segment) override { board.set(&BoardSlot::read, segment.number + 1); }
+
+  int peerAwaited() const;
+  int carrierOf(int node) const { return layout.firsts[size_t(node)] + local; }
+  void await(const Segment &segment);
+  void sumShare(const Segment &segment);
+  void sendTransfers(const Segment &segment);
+  void readTransfers(const Segment &segment);
+  void readShares(const Segment &segment, Range wanted);
+  Range shareOfCarrier(const Segment &segment, int carrier) const;
+  Range forNode(const Segment &segment, Range share, int node) const;
+  int64_t slotBytes(const Segment &segment, int node) const;
+  /// Calls visit(member, slot) for the members of other nodes whose transfers a carrier receives.
+  template <typename Body> void forArriving(int carrier, const Body &visit) const;
+  template <typename Body> void forOtherNodes(const Body &body) const;
+  char *given(int member, const Segment &segment) const {
+    return staging[size_t(member - first)] + int64_t(segment.place()) * 2 * placeBytes;
+  }
+  char *arrived(int carrier, const Segment &segment) const {
+    return given(first + carrier, segment) + placeBytes;
+  }
+
+  NodeLayout layout;
+  int node, first, local; ///< this rank's node, its first member, this rank among them
+  bool carries;
+  Board board;
+  std::vector<char *> staging;
+  int64_t placeBytes;
+  std::shared_ptr<void> memory;
+  std::unique_ptr<Messenger> messenger;
+  Announcements announcements; ///< of carriers; others tell nobody
+  std::array<Place, kPlaces> places;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_GROUPS_NODE_GROUP_H

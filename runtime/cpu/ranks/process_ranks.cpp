@@ -1,0 +1,175 @@
+// Makes a process's groups and channels, and runs its rank (process_ranks.h).
+
+#include "cpu/ranks/process_ranks.h"
+#include "common/mesh/mesh.h"
+#include "common/mesh/message.h"
+#include "common/run_options.h"
+#include "cpu/groups/channel.h"
+#include "cpu/groups/message_channel.h"
+#include "cpu/groups/message_group.h"
+#include "cpu/groups/node_group.h"
+#include "cpu/groups/window_group.h"
+#include "cpu/ranks/run_rank.h"
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+
+namespace partita_rt {
+
+namespace {
+
+constexpr int64_t kPlaceBytes = 512 << 10; ///< of a segment in a window
+constexpr int64_t kWorldBytes = 64 << 10;  ///< in that of all ranks, which moves little
+
+int64_t windowBytes(int64_t placeBytes) {
+  int64_t slotBytes = (sizeof(BoardSlot) + 4095) / 4096 * 4096;
+  return slotBytes + placeBytes * int64_t(WindowGroup::kPlaces);
+}
+
+/// A group to make. Its window is at the same place in every process's memory.
+struct GroupPlan {
+  const char *name;
+  std::vector<int> members; ///< empty: this rank is in none
+  int position = -1;
+  int64_t placeBytes;
+  int64_t windowAt = 0;
+};
+
+/// The windows of members on this node: their slots, and their staging memory.
+struct Windows {
+  std::vector<BoardSlot *> slots;
+  std::vector<char *> staging;
+  Windows(const GroupPlan &plan, const NodeMemory &memory, int self) {
+    for (int rank : plan.members)
+      if (memory.nodes[size_t(rank)] == memory.nodes[size_t(self)]) {
+        char *at = memory.places[size_t(rank)] + plan.windowAt;
+        slots.push_back(reinterpret_cast<BoardSlot *>(at));
+        staging.push_back(at + windowBytes(0));
+      }
+  }
+};
+
+/// Makes a rank's groups: in a shared window if a group's members are on one node; by messages if each
+/// is on another, or their order goes back and forth between nodes; else by both.
+/// Rows and world come in the same order on all processes.
+class Groups {
+public:
+  Groups(Processes &processes, Rank &rank) : processes(processes), rank(rank) {
+    std::vector<Membership> memberships = membershipsOf(rank);
+    for (const Membership &own : memberships)
+      add({own.name, own.ranks, own.position, kPlaceBytes});
+    std::vector<int> all(static_cast<size_t>(rank.ranks));
+    std::iota(all.begin(), all.end(), 0);
+    add({"world", all, rank.rank, kWorldBytes});
+    shareWindows();
+    for (size_t i = 0; i < plans.size(); ++i) {
+      std::unique_ptr<Communicator> group = make(plans[i]);
+      if (!group)
+        continue;
+      (i < memberships.size() ? rank.groups[memberships[i].row] : rank.world) = group.get();
+      groups.push_back(std::move(group));
+    }
+  }
+
+private:
+  void add(GroupPlan plan) {
+    plan.windowAt = bytes;
+    bytes += windowBytes(2 * plan.placeBytes); // between nodes as much again arrives
+    plans.push_back(std::move(plan));
+  }
+
+  void shareWindows() {
+    memory = processes.shareMemory(bytes);
+    for (const GroupPlan &plan : plans)
+      new (memory.places[size_t(rank.rank)] + plan.windowAt) BoardSlot();
+    processes.allGather("", "windows"); // it is made before others look at it
+  }
+
+  std::unique_ptr<Communicator> make(const GroupPlan &plan) {
+    int size = int(plan.members.size());
+    std::vector<int> nodes;
+    for (int rank : plan.members)
+      nodes.push_back(memory.nodes[size_t(rank)]);
+    NodeLayout layout(nodes);
+    bool sends = layout.nodes() > 1;
+    std::set<int> peers;
+    if (layout.fits)
+      peers = NodeGroup::peersOf(layout, plan.position);
+    else
+      for (int i = 0; sends && i < size; ++i)
+        if (i != plan.position)
+          peers.insert(i);
+    auto messenger = processes.messenger(sends ? plan.members : std::vector<int>(), peers);
+    Windows windows(plan, memory, rank.rank);
+    if (layout.fits)
+      return std::make_unique<NodeGroup>(plan.name, plan.position, layout, windows.slots.data(),
+                                         windows.staging.data(), plan.placeBytes, memory.owner,
+                                         std::move(messenger));
+    if (sends)
+      return std::make_unique<MessageGroup>(plan.name, plan.position, size, std::move(messenger));
+    if (size > 1)
+      return std::make_unique<WindowGroup>(plan.name, plan.position, size, windows.slots.data(),
+                                           windows.staging.data(), plan.placeBytes, memory.owner);
+    return size == 1 ? std::make_unique<LonelyGroup>(plan.name) : nullptr;
+  }
+
+  Processes &processes;
+  Rank &rank;
+  int64_t bytes = 0; ///< of a process's windows
+  std::vector<GroupPlan> plans;
+  NodeMemory memory;
+  std::vector<std::unique_ptr<Communicator>> groups;
+};
+
+/// The channels of this process's rank. `messenger` carries them.
+RankChannels makeChannels(Processes &processes, Rank &rank, std::unique_ptr<Messenger> &messenger) {
+  RankChannels own;
+  if (rank.ranks == 1)
+    return own;
+  own.waits = std::make_unique<RankWaits>(rank, processes.show(rank));
+  std::vector<int> all(static_cast<size_t>(rank.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  std::set<int> peers;
+  for (const ChannelPlace &place : channelsOf(rank))
+    peers.insert(place.peer);
+  messenger = processes.messenger(all, peers);
+  own.take(rank, [&](ChannelPlace place) {
+    return std::make_unique<MessageChannel>(std::move(place), *own.waits, *messenger,
+                                            channelTests().rendezvous);
+  });
+  std::vector<ChannelEnd *> ends;
+  for (auto &end : own.ends)
+    ends.push_back(end.get());
+  own.waits->setMoveMessages([ends] {
+    for (ChannelEnd *end : ends)
+      end->advance();
+  });
+  return own;
+}
+
+} // namespace
+
+void runProcess(Processes &processes, const Program &program, const RunOptions *options,
+                const std::function<void(Rank &)> &body) {
+  std::unique_ptr<Groups> groups;
+  std::shared_ptr<void> memory;
+  std::unique_ptr<Messenger> messenger;
+  RankChannels channels;
+  std::shared_ptr<void> watch; // of what channels own
+  Rank rank;
+  placeOnMesh(rank, program, processes.rank());
+  rank.options = options;
+  try {
+    groups = std::make_unique<Groups>(processes, rank);
+    channels = makeChannels(processes, rank, messenger);
+    if (channels.waits)
+      watch = processes.watch(*channels.waits);
+    prepareMatmuls(1, options);
+    runRank(rank, memory, body);
+  } catch (const std::exception &error) {
+    processes.fail(atSlot(rank) + failureText(error));
+  }
+}
+
+} // namespace partita_rt

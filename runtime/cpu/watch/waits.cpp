@@ -1,0 +1,193 @@
+// Follows chains of waits, and finds ranks that died (waits.h).
+
+#include "cpu/watch/waits.h"
+#include "common/mesh/mesh.h"
+#include "common/run/interruption.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <set>
+#include <unistd.h>
+
+namespace partita_rt {
+
+//===-- Deaths ------------------------------------------------------------------------------===//
+
+/// What a signal's handler reads, so names are written beforehand.
+struct DeathWatch {
+  struct Watched {
+    int rank;
+    std::string name;
+    RankPlace *place;
+    FlightRing *flight;
+  };
+  int self;
+  std::vector<Watched> ranks; ///< of this node, in ascending order
+  const Watched &own() const {
+    size_t at = 0;
+    while (ranks[at].rank != self)
+      ++at;
+    return ranks[at];
+  }
+};
+
+static std::atomic<DeathWatch *> watching{nullptr};
+
+static void writeOwnFlight(const DeathWatch &watch, const char *reason) {
+  const DeathWatch::Watched &own = watch.own();
+  writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
+}
+
+/// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all
+/// ranks of the node run or have ended by themselves; null if another process says it. Called by a
+/// signal's handler: uses atomics and kill() only.
+static const char *deathText(bool ends) {
+  static char text[1024];
+  size_t size = 0;
+  bool isReported = false;
+  auto append = [&](const char *more) {
+    for (; *more && size + 1 < sizeof(text); ++more)
+      text[size++] = *more;
+  };
+  DeathWatch *watch = watching.load();
+  for (size_t i = 0; watch && i < watch->ranks.size(); ++i)
+    if (watch->ranks[i].place->runEnds.load()) {
+      if (!ends)
+        return " after a report";
+      writeOwnFlight(*watch, "another rank has reported why the run ends");
+      return nullptr;
+    }
+  for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
+    const DeathWatch::Watched &each = watch->ranks[i];
+    int process = each.place->process.load();
+    if (each.rank == watch->self) {
+      if (ends)
+        each.place->process.store(0);
+      continue;
+    }
+    if (process == 0 || kill(process, 0) == 0 || errno != ESRCH)
+      continue;
+    if (ends && !each.place->isReported.exchange(true))
+      writeFlight(*each.flight, each.rank, each.name.c_str(), "died");
+    else
+      isReported |= ends;
+    append(size == 0 ? " after " : ", ");
+    append(each.name.c_str());
+    append(" died");
+    char slot[sizeof(RankPlace::Text) + 1];
+    readText(each.place->slot, slot);
+    if (*slot) {
+      char end[kSlotEnd];
+      slotEnd(each.place->layer.load(std::memory_order_relaxed), end);
+      append(" at ");
+      append(slot);
+      append(end);
+    }
+  }
+  text[size] = 0;
+  if (ends && size > 0)
+    writeOwnFlight(*watch, text);
+  return isReported ? nullptr : text;
+}
+
+void RankWaits::watchDeaths(const std::vector<int> &local, const std::vector<RankPlace *> &places,
+                            const std::vector<FlightRing *> &flights) {
+  watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
+  for (int r : local)
+    watch->ranks.push_back({r, rankText(program, r), places[size_t(r)], flights[size_t(r)]});
+  place().process.store(getpid());
+  watching.store(watch.get());
+  setDeathText(deathText);
+}
+
+void RankWaits::endWatch() {
+  if (!watch)
+    return;
+  watching.store(nullptr);
+  place().process.store(0);
+}
+
+//===-- Waits -------------------------------------------------------------------------------===//
+
+RankWaits::RankWaits(const Rank &rank, RankView view)
+    : program(*rank.program), self(rank.rank), view(std::move(view)) {}
+
+RankWaits::~RankWaits() { endWatch(); }
+
+void RankWaits::noteSlot(const Slot &slot) {
+  noteLayer(slot.layer);
+  writeText(place().slot, slotText(slot));
+  if (slot.number >= 0)
+    flight().note(Flight::Slot, slot.number, 0, slot.what);
+}
+
+void RankWaits::noteWait(int peer, const std::string &what) {
+  RankPlace &mine = place();
+  writeText(mine.wait, what);
+  mine.waitsFor.store(peer < 0 ? RankPlace::kNobody : peer, std::memory_order_release);
+  waiting = true;
+}
+
+void RankWaits::noteWaitEnds() {
+  if (waiting)
+    place().waitsFor.store(RankPlace::kNoWait, std::memory_order_release);
+  waiting = false;
+  move();
+}
+
+/// Returns "; rank 3 waits for no other" for each rank of this node that does not wait.
+std::string RankWaits::textOfRunning() const {
+  std::string text;
+  for (int r = 0; r < ranks(); ++r)
+    if (const RankPlace *place = view.places[size_t(r)];
+        place && r != self && place->waitsFor.load() == RankPlace::kNoWait)
+      text += "; " + rankText(program, r) + " waits for no other";
+  return text;
+}
+
+/// A rank in such a phase waits for files itself, or for another rank in it.
+bool RankWaits::mayTakeLong(int peer) const {
+  if (takesLong(place().phase))
+    return true;
+  std::set<int> seen{self};
+  while (peer >= 0 && view.places[size_t(peer)] && seen.insert(peer).second) {
+    if (takesLong(view.places[size_t(peer)]->phase))
+      return true;
+    peer = view.places[size_t(peer)]->waitsFor;
+  }
+  return false;
+}
+
+std::string RankWaits::whyOf(int peer) const {
+  if (peer < 0)
+    return textOfRunning();
+  std::string text;
+  std::set<int> seen{self};
+  while (peer >= 0) {
+    if (!seen.insert(peer).second)
+      return text + "; they wait for one another";
+    text += "; " + rankText(program, peer);
+    const RankPlace *place = view.places[size_t(peer)];
+    if (!place)
+      return text + ": nothing is known of it here";
+    int waitsFor = place->waitsFor.load(std::memory_order_acquire);
+    bool waits = waitsFor != RankPlace::kNoWait;
+    std::string slot = readText(place->slot);
+    char end[kSlotEnd];
+    slotEnd(place->layer.load(std::memory_order_relaxed), end);
+    if (!slot.empty())
+      text += " is at " + slot + end + (waits ? " and" : "");
+    else if (!waits)
+      text += " waits for no other";
+    if (waits)
+      text += " waits in " + readText(place->wait);
+    peer = waits ? waitsFor : -1;
+    if (waits && peer < 0)
+      text += textOfRunning();
+  }
+  return text;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,181 @@
+// The thread that watches other ranks (watcher.h).
+
+#include "cpu/watch/watcher.h"
+#include "common/exit_status.h"
+#include "common/mesh/launch.h"
+#include "common/temporary_file.h"
+#include "partita_rt/printable.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+
+namespace partita_rt {
+
+/// How long a rank waits for another one that is about to report, in seconds.
+constexpr double kOthersPatience = 1;
+
+void printEnd(const std::string &name, const std::string &text) {
+  // Another thread may be stuck in a write to standard output.
+  if (ftrylockfile(stdout) == 0) {
+    std::fflush(stdout);
+    funlockfile(stdout);
+  }
+  std::string line = name + ": error: " + printable(text) + "\n";
+  for (size_t at = 0; at < line.size();) {
+    ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
+    if (n <= 0)
+      break;
+    at += size_t(n);
+  }
+}
+
+Watcher::Watcher(std::string itsName, RanksInSight itsSight, std::function<bool()> isFailing)
+    : name(std::move(itsName)), sight(std::move(itsSight)), isFailing(std::move(isFailing)),
+      timeout(timeoutSeconds()) {
+  giveSigns(); // before the rank does anything
+  thread = std::thread([this] { loop(); });
+}
+
+Watcher::~Watcher() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    ends = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Watcher::sleep() {
+  double seconds = beatSeconds(timeout);
+  if (sight.remote) { // also ends when a datagram arrives; the destructor waits for this
+    sight.remote->wait(std::min(seconds, 0.1));
+    return;
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return ends; });
+}
+
+bool Watcher::runEnds() const {
+  return std::any_of(sight.local.begin(), sight.local.end(),
+                     [&](int rank) { return sight.places[size_t(rank)]->runEnds.load(); });
+}
+
+/// Ranks that wait leave it to a report that is due, or no longer do.
+void Watcher::expectReport(const std::vector<int> &ranks, bool isDue) const {
+  for (int rank : ranks)
+    sight.places[size_t(rank)]->reportIsDue = isDue;
+}
+
+void Watcher::giveSigns() {
+  for (int rank : sight.own) {
+    RankPlace &place = *sight.places[size_t(rank)];
+    place.beats.store(place.beats.load() + 1, std::memory_order_release);
+    if (sight.remote)
+      sight.remote->send(place);
+  }
+}
+
+void Watcher::loop() {
+  sigset_t all; // for the rank's own thread
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  int self = sight.own.size() == 1 ? sight.own[0] : -1;
+  Watch watch(sight.names, self);
+  std::vector<const RankPlace *> places(sight.places.begin(), sight.places.end());
+  OwnClock clock(OwnClock::longest(timeout));
+  double beatAt = 0, lookAt = 0;
+  for (;;) {
+    double now = clock.advance();
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (ends)
+        break;
+    }
+    bool due = now >= beatAt;
+    if (due) {
+      beatAt = now + beatSeconds(timeout);
+      giveSigns();
+    }
+    RemoteBeats::Heard heard =
+        sight.remote ? sight.remote->receive(sight.places) : RemoteBeats::Heard();
+    if (heard.ends || runEnds())
+      end();
+    if (heard.claim) { // another node's rank will have ended the run by then
+      lookAt = now + kOthersPatience;
+      expectReport(sight.own, true);
+    } else if (lookAt > 0 && now >= lookAt) {
+      lookAt = 0;
+      expectReport(sight.own, false);
+    }
+    if (due && now >= lookAt && !(isFailing && isFailing()))
+      if (std::string text = watch.look(places, now, timeout); !text.empty())
+        report(text, watch.subject());
+    sleep();
+  }
+  for (int rank : sight.own) {
+    RankPlace &place = *sight.places[size_t(rank)];
+    place.phase = Phase::Ended;
+    for (int i = 0; sight.remote && i < 3; ++i) // one of them arrives
+      sight.remote->send(place);
+  }
+}
+
+/// Waits until no other node's rank reports the same, or ends with it. A rank that is about to report
+/// says so; of several, that of the lowest turn goes on, and the others wait for it.
+void Watcher::awaitTurn() {
+  sight.remote->tellClaim();
+  double patience = 0.25;
+  for (double waited = 0; waited < patience; waited += 0.02) {
+    usleep(20'000);
+    RemoteBeats::Heard heard = sight.remote->receive(sight.places);
+    if (heard.ends)
+      end();
+    if (heard.claim.value_or(sight.remote->turn()) < sight.remote->turn())
+      patience = kOthersPatience;
+  }
+}
+
+/// Several processes may find the same. Of those that share memory, the first one prints.
+void Watcher::report(const std::string &text, int subject) {
+  if (sight.places[size_t(sight.local.front())]->isClaimed.exchange(true))
+    return;
+  noteLoss();
+  expectReport(sight.local, true);
+  if (sight.remote)
+    awaitTurn();
+  printEnd(name, text);
+  std::vector<int> writes = sight.own;
+  bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
+  if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
+    writes.push_back(subject);
+  writeFlights(writes, text);
+  for (int rank : sight.local)
+    sight.places[size_t(rank)]->runEnds = true;
+  if (sight.remote) {
+    sight.remote->tellEnd();
+    usleep(100'000); // the others write their recorders before a launcher ends them
+  }
+  removeTemporaryFiles();
+  _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
+}
+
+void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &reason) const {
+  for (int rank : ranks)
+    writeFlight(*sight.flights[size_t(rank)], rank, sight.names[size_t(rank)].c_str(),
+                reason.c_str());
+}
+
+/// Ends a process, on whose behalf another one has printed why.
+void Watcher::end() const {
+  expectReport(sight.own, true);
+  for (int rank : sight.local) // for the handler of a launcher's signal
+    sight.places[size_t(rank)]->runEnds = true;
+  writeFlights(sight.own, "another rank has reported why the run ends");
+  usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
+  removeTemporaryFiles();
+  _exit(failureStatus());
+}
+
+} // namespace partita_rt

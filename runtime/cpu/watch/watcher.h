@@ -1,0 +1,66 @@
+// The thread by which a process gives signs of life, and watches those of others, whatever its ranks
+// are doing (common/mesh/watch.h). It sleeps; it computes and moves nothing for the ranks.
+
+#ifndef PARTITA_RT_CPU_WATCH_WATCHER_H
+#define PARTITA_RT_CPU_WATCH_WATCHER_H
+
+#include "common/mesh/flight.h"
+#include "common/mesh/watch.h"
+#include "cpu/watch/remote_beats.h"
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace partita_rt {
+
+/// What a process sees of the ranks.
+struct RanksInSight {
+  std::vector<RankPlace *> places;   ///< by rank; null: nothing
+  std::vector<FlightRing *> flights; ///< likewise, of this node
+  std::vector<std::string> names;    ///< of all ranks, in reports
+  std::vector<int> own, local;       ///< the ranks of this process; of processes that share memory
+  std::unique_ptr<RemoteBeats> remote; ///< null: there are no others
+};
+
+class Watcher {
+public:
+  /// Watches until it is destroyed; then the process's ranks are watched no more. If a rank does not
+  /// get on, one process prints so, "NAME: error: rank 2 ... is stuck: ...", and all end.
+  /// `isFailing`: the run ends anyway, by an error that is reported elsewhere; may be null.
+  Watcher(std::string name, RanksInSight sight, std::function<bool()> isFailing);
+  ~Watcher();
+  Watcher(const Watcher &) = delete;
+  Watcher &operator=(const Watcher &) = delete;
+
+private:
+  void loop();
+  void giveSigns();
+  void expectReport(const std::vector<int> &ranks, bool isDue) const;
+  void sleep();
+  bool runEnds() const;
+  void report(const std::string &text, int subject);
+  void awaitTurn();
+  [[noreturn]] void end() const;
+  void writeFlights(const std::vector<int> &ranks, const std::string &reason) const;
+
+  const std::string name;
+  const RanksInSight sight;
+  const std::function<bool()> isFailing;
+  const double timeout;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ends = false;
+  std::thread thread; ///< the last member: it uses all others
+};
+
+/// Prints "NAME: error: TEXT", whatever other threads are doing.
+void printEnd(const std::string &name, const std::string &text);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_WATCH_WATCHER_H
