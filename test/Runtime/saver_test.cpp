@@ -302,6 +302,41 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
   }
 }
 
+/// While the folder's file system is not mounted, nothing is written into what has its path; the saves after that succeed.
+TEST_F(Saver, AFolderThatIsNotMountedIsNotWrittenInto) {
+  const Plan plan = plans()[7];
+  PlanTables tables(plan);
+  const std::string away = folder + "/away";
+  std::atomic<int> said{0};
+  std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+    CheckpointSaver saver(rank, saveFolder(), 3, {});
+    for (int64_t step : {1, 2, 3, 4}) {
+      barrier(*rank.world, "the save before");
+      if (rank.rank == 0 && step == 2)
+        fs::rename(saveFolder(), away);
+      if (rank.rank == 0 && step == 3)
+        fs::create_directory(saveFolder());
+      if (rank.rank == 0 && step == 4) {
+        EXPECT_TRUE(fs::is_empty(saveFolder()));
+        fs::remove(saveFolder());
+        fs::rename(away, saveFolder());
+      }
+      barrier(*rank.world, "a save");
+      fill(rank, step);
+      saver.begin({step, 7, true, "data"}, From::Copy);
+      std::string why = saver.complete();
+      why += saver.finish();
+      said += why == "--checkpoint: " + saveFolder() +
+                         " is not the folder that it was; is a file system not mounted?";
+      EXPECT_TRUE(why.empty() || step == 2 || step == 3) << why;
+    }
+  });
+  EXPECT_EQ(error, "");
+  EXPECT_EQ(said, 8); // two saves of four ranks
+  EXPECT_EQ(inFolder(), (Names{"step-1", "step-4"}));
+  EXPECT_EQ(readFirst(plan, {4}, 4), "");
+}
+
 /// A run that fails while files are written leaves none of them, and no folder that it made.
 TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
   const Plan plan = plans()[7];

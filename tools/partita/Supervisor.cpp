@@ -55,30 +55,24 @@ private:
 class Anchor {
 public:
   explicit Anchor(StringRef folder) : path(folder.str()) {
-    while (!inodeOf(path) && path.find('/') != std::string::npos)
+    while (!partita_rt::inodeOf(path) && path.find('/') != std::string::npos)
       path.resize(path.rfind('/'));
-    if (!inodeOf(path))
+    if (!partita_rt::inodeOf(path))
       path = ".";
-    inode = inodeOf(path);
+    inode = partita_rt::inodeOf(path);
   }
   /// Is it still the same? Waits for a moment if it is not.
   bool waitFor() const {
     for (unsigned seconds : {1, 2, 4, 8, 16, 0})
-      if (inodeOf(path) == inode || seconds == 0 || wasInterrupted())
+      if (partita_rt::inodeOf(path) == inode || seconds == 0 || wasInterrupted())
         break;
       else
         sleep(seconds);
-    return inodeOf(path) == inode;
+    return partita_rt::inodeOf(path) == inode;
   }
   const std::string &name() const { return path; }
 
 private:
-  static std::optional<ino_t> inodeOf(const std::string &path) {
-    struct stat status;
-    if (stat(path.empty() ? "/" : path.c_str(), &status) != 0)
-      return std::nullopt;
-    return status.st_ino; // device numbers may change when a file system is mounted again
-  }
   std::string path;
   std::optional<ino_t> inode;
 };

@@ -43,7 +43,7 @@ static std::string errorOfWork(std::future<void> &work) {
 
 CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep,
                                  std::set<int64_t> kept)
-    : rank(rank), folder(folder), keep(keep), kept(std::move(kept)) {
+    : rank(rank), folder(folder), keep(keep), kept(std::move(kept)), inode(inodeOf(folder)) {
   if (rank.rank != 0 || access(folder.c_str(), F_OK) != 0)
     return;
   claim.take("--checkpoint", folder);
@@ -93,6 +93,16 @@ void CheckpointSaver::makeFolder() {
   made.assign(parents.end() - all[0], parents.end());
 }
 
+/// Makes the folder that this save writes into, and nothing above it once there was a folder: while a
+/// file system is not mounted, checkpoints must not fill the one below it.
+void CheckpointSaver::makeUnfinished() {
+  if (inode && inodeOf(folder) != inode)
+    fail("--checkpoint: %s is not the folder that it was; is a file system not mounted?",
+         folder.c_str());
+  makeFolders(unfinishedFolder(folder, step));
+  inode = inodeOf(folder);
+}
+
 void CheckpointSaver::prepareCopy() {
   int64_t bytes = ShardSave(rank, folder, {}, nullptr).bytes();
   preparing = beside([this, bytes] {
@@ -125,12 +135,12 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     else
       save->copy(ShardSave::By::Rank);
   }
-  auto work = [into, from, save = save.get(), caller = std::this_thread::get_id()] {
+  auto work = [this, from, save = save.get(), caller = std::this_thread::get_id()] {
     if (std::this_thread::get_id() != caller)
       setpriority(PRIO_PROCESS, id_t(gettid()), kSavingNice); // of this thread alone
     if (from == From::Copy)
       save->copy(ShardSave::By::Thread);
-    makeFolders(into);
+    makeUnfinished();
     save->write();
   };
   writing = from == From::Copy ? beside(work) : std::async(std::launch::deferred, work);

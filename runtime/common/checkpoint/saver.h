@@ -21,6 +21,7 @@
 #include "partita_rt/changes.h"
 
 #include <future>
+#include <optional>
 #include <set>
 
 namespace partita_rt {
@@ -64,6 +65,7 @@ public:
 
 private:
   void makeFolder();
+  void makeUnfinished();
   void discard();
   void letChange() override;
 
@@ -72,6 +74,7 @@ private:
   int64_t keep;
   std::set<int64_t> kept, keptBefore; ///< steps of checkpoints; before the last save
   FolderClaim claim;
+  std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isClaimed = false, isFirst = true;
   std::vector<std::string> made; ///< folders to remove again if no save succeeds
   SaveBuffer buffer;             ///< the thread's of `preparing`, until it ends

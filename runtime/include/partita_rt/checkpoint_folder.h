@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 namespace partita_rt {
@@ -43,6 +45,15 @@ inline bool isUnfinishedName(const std::string &name) {
   size_t end = sizeof(kUnfinishedSuffix) - 1;
   return name.size() > end && name.compare(name.size() - end, end, kUnfinishedSuffix) == 0 &&
          stepOfName(name.substr(0, name.find('.'))) >= 0;
+}
+
+/// Returns the inode of a folder, by which it is recognized: while its file system is not mounted,
+/// another folder, or none, has its path. Device numbers may change when it is mounted again.
+inline std::optional<ino_t> inodeOf(const std::string &path) {
+  struct stat status;
+  if (stat(path.empty() ? "/" : path.c_str(), &status) != 0)
+    return std::nullopt;
+  return status.st_ino;
 }
 
 /// A checkpoint in a folder for checkpoints.

@@ -35,12 +35,18 @@ def losses(name):
     return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
 
 
-def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, train=TRAIN, start=(), program="two"):
-    """Runs to the end, under the command `start`, killing a rank once the log of steps has these lengths, or these checkpoints are complete,
-    after a call of `before`; returns status and errors."""
-    log = folder / f"{name}.csv"
+def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, said=lambda line: None, train=TRAIN, start=(), program="two"):
+    """Runs to the end, under the command `start`, killing a rank once the log of steps has these lengths, or these checkpoints are complete;
+    `before` is called while that rank is stopped, `said` with each line of errors. Returns status and errors."""
+    log, errors = folder / f"{name}.csv", []
     process = subprocess.Popen([*start, "partita", "run", str(folder / program), *train, "--checkpoint", str(folder / name), "--log", str(log),
                                 *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    def read_errors():
+        for line in process.stderr:
+            errors.append(line)
+            said(line)
+    reader = threading.Thread(target=read_errors)
+    reader.start()
     for count in kills:
         end = time.monotonic() + 100
         def waits():
@@ -51,11 +57,16 @@ def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, tr
         while (waits() or not ranks(process.pid, "two")) and process.poll() is None:
             assert time.monotonic() < end, (name, count, steps(log))
             time.sleep(0.002)
-        assert process.poll() is None, (name, count, process.communicate())
+        assert process.poll() is None, (name, count, errors)
+        victim = ranks(process.pid, "two")[-1]
+        os.kill(victim, signal.SIGSTOP)  # it must not write while `before` changes files
         before()
-        os.kill(ranks(process.pid, "two")[-1], number)
-    errors = process.communicate(timeout=200)[1]
-    return process.returncode, errors
+        os.kill(victim, number)
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            os.kill(victim, signal.SIGCONT)
+    status = process.wait(timeout=200)
+    reader.join()
+    return status, "".join(errors)
 
 
 status, errors = run("once")
@@ -76,15 +87,16 @@ assert losses("torchrun") == losses("once") and files("torchrun") == files("once
 print("torchrun: 3 kills, the same bits")
 # A program that is stopped, all of whose ranks are threads, cannot report it.
 status, errors = run("stopped", "--max-restarts", "1", "--timeout", "2", kills=("step-10",), number=signal.SIGSTOP)
-assert status == 0 and re.search(r"the program \(process \d+\) has been stopped for 2.\d s; restart 1 of 1, from .*/step-\d+$", errors, re.M), errors
+assert status == 0 and re.search(r"the program \(process \d+\) has been stopped for \d+\.\d s; restart 1 of 1, from .*/step-\d+$", errors, re.M), errors
 assert losses("stopped") == losses("once") and files("stopped") == files("once")
 # What a restart needs may come back.
 text = folder / "text"
 text.write_bytes(pathlib.Path(TRAIN[1].removeprefix("text:")).read_bytes())
-def forget_text():
-    text.rename(folder / "away")
-    threading.Timer(0.7, lambda: (folder / "away").rename(text)).start()
-status, errors = run("again", "--max-restarts", "9", kills=("step-10",), before=forget_text, train=[TRAIN[0], f"text:{text}", *TRAIN[2:]])
+def find_text(line):
+    if "restart 2 of 9" in line:
+        (folder / "away").rename(text)
+status, errors = run("again", "--max-restarts", "9", kills=("step-10",), before=lambda: text.rename(folder / "away"), said=find_text,
+                     train=[TRAIN[0], f"text:{text}", *TRAIN[2:]])
 assert status == 0 and re.search(r"restart 2 of 9 in 1 s, from .*/step-\d+$", errors, re.M), errors
 assert losses("again") == losses("once") and files("again") == files("once")
 # A file system with the checkpoints, which is not mounted for a while: here a folder that another one stands in for.
