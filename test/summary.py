@@ -1,4 +1,5 @@
-# Counts what lit wrote with --output: names the tests that were skipped, and why; says "N passed, N failed".
+# Counts what lit wrote with --output: names the tests that were skipped, and why, and those that failed, with the end of what
+# they printed, since a log may be cut in its middle; says "N passed, N failed".
 #
 #   summary.py RESULTS.json
 import json
@@ -6,6 +7,7 @@ import sys
 
 PASSED = {"PASS", "FLAKYPASS", "XFAIL"}
 SKIPPED = {"UNSUPPORTED", "SKIPPED", "EXCLUDED"}
+LINES = 30  # of a failed test's output
 
 
 def main():
@@ -26,6 +28,8 @@ def main():
         print(f"  {name}" + (f" ({reason.splitlines()[0]})" if reason else ""))
     for test in sorted(failed, key=lambda test: test["name"]):
         print(f"{test['code'].lower()}: {test['name']}")
+        for line in test.get("output", "").strip().splitlines()[-LINES:]:
+            print(f"    {line}")
     print(f"{len(passed)} passed, {len(failed)} failed")
     return 1 if failed else 0
 
