@@ -93,7 +93,7 @@ def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
   let assemblyFormat = "$what $micro `in` $memory attr-dict";
 }
 def Rt_BeginLayerOp : Rt_Call<"begin_layer", "beginLayer", ["\"rank\"", "numbered(getOperation(), \"layer\")"], [], "0", ["layer"]> {
-  let summary = "marks that a pass's calls are a layer's from here on, for reports of stages that died or stall";
+  let summary = "marks that the calls are a layer's from here on, for reports of ranks that died or stall";
   let arguments = (ins I64Attr:$layer);
   let assemblyFormat = "$layer attr-dict";
 }

@@ -18,7 +18,7 @@ class FunctionLowering {
 public:
   FunctionLowering(ModuleLowering &shared, mlir::func::FuncOp from, mlir::func::FuncOp to)
       : from(from), to(to), builder(mlir::OpBuilder::atBlockEnd(to.addEntryBlock())),
-        l(shared, from, builder) {}
+        l(shared, from, builder), marksLayers(marks(from)) {}
 
   mlir::LogicalResult run();
 
@@ -81,8 +81,10 @@ private:
 
   void forgetWork();
 
-  /// Where the computation of a pass goes on in another layer. Messages and collectives wait for others, so they change
-  /// nothing.
+  /// Does the host know in which layer the function is? Work that is queued has not begun.
+  static bool marks(mlir::func::FuncOp from);
+
+  /// Where the computation goes on in another layer. Messages and collectives wait for others, so they change nothing.
   void markLayer(mlir::Operation *op);
 
   mlir::func::FuncOp from, to;
@@ -91,11 +93,11 @@ private:
   mlir::Value totalCount;
   std::string lastComment;
   std::optional<Work> lastWork;
-  bool isPass = false;
-  std::optional<int64_t> lastLayer;
-  bool hasChanges = false; ///< rt.begin_changes stands before: in the block, or around it
-  bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
-  bool backward = false;   ///< for the reader: after the first gradient
+  bool marksLayers; ///< where the computation is
+  std::optional<int64_t> lastLayer = train::LayerAttr::kOnce; ///< at first, by the runtime
+  bool hasChanges = false;     ///< rt.begin_changes stands before: in the block, or around it
+  bool inBackward = false;     ///< of a micro-batch: what follows in it belongs to no forward pass
+  bool backward = false;       ///< for the reader: after the first gradient
 };
 
 } // namespace partita::rt

@@ -57,6 +57,7 @@ LogicalResult FunctionLowering::lowerOrder(train::AccumulateOp loop) {
   }
   for (Region &region : loop->getRegions())
     awaitSent(region);
+  lastLayer.reset();
   return success();
 }
 
@@ -97,7 +98,7 @@ FailureOr<StringRef> FunctionLowering::lowerPass(train::AccumulateOp loop, Regio
                 entry ? Attribute(train::EntryPointAttr::get(at.getContext(), *entry))
                       : at.getUnitAttr());
   FunctionLowering pass(l.shared, from, made);
-  pass.isPass = true;
+  pass.marksLayers = true; // failures name slots on all targets
   if (PendingsAttr pendings = pendingsOf(region, pass.l))
     made->setAttr(RtDialect::kPendings, pendings);
   pass.l.begin(loop);

@@ -291,11 +291,20 @@ static bool computes(Operation *op) {
          !analysis::isView(op);
 }
 
+bool FunctionLowering::marks(func::FuncOp from) {
+  return train::entryPointOf(from) && !train::is(from, train::EntryPoint::Init) &&
+         !Target::of(from).queuesWork();
+}
+
 void FunctionLowering::markLayer(Operation *op) {
   train::LayerAttr layer = train::LayerAttr::of(op);
-  if (!isPass || !layer || layer.getNumber() == lastLayer || !computes(op))
+  if (!marksLayers || !layer || !computes(op))
     return;
-  lastLayer = layer.getNumber();
+  bool isUpdate = op->hasTrait<UpdateWork>(); // one call makes those of all layers
+  int64_t number = isUpdate ? train::LayerAttr::kOnce : layer.getNumber();
+  if (number == lastLayer)
+    return;
+  lastLayer = number;
   l.create<BeginLayerOp>(*lastLayer);
 }
 
@@ -313,6 +322,7 @@ void FunctionLowering::markWork(Operation *op) {
 
 void FunctionLowering::forgetWork() {
   lastWork.reset();
+  lastLayer.reset();
   inBackward = backward = false;
 }
 

@@ -155,10 +155,12 @@ void beginLayer(Rank &rank, int64_t layer) {
 }
 
 void endSlots(Rank &rank) {
-  if (rank.slot.number < 0)
-    return;
+  bool hasSlot = rank.slot.number >= 0, hasLayer = rank.slot.layer != Slot::kNoLayer;
   rank.slot = {};
-  noteSlot(rank);
+  if (hasSlot)
+    noteSlot(rank);
+  else if (hasLayer)
+    noteLayer(rank);
 }
 
 //===-- Tests -------------------------------------------------------------------------------===//

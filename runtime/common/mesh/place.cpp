@@ -135,7 +135,10 @@ std::string processText(const std::string &rank, const std::string &host, int pr
 }
 
 std::string whereText(const RankPlace &place) {
-  std::string text, step = std::to_string(place.step.load());
+  char end[kSlotEnd];
+  slotEnd(place.layer.load(std::memory_order_relaxed), end);
+  std::string text, step = std::to_string(place.step.load()), slot = readText(place.slot);
+  std::string layer(end, slot.empty() ? std::strlen(end) - 1 : 0); // without the parenthesis
   switch (place.phase.load()) {
   case Phase::Unknown:
   case Phase::Ended:
@@ -144,23 +147,20 @@ std::string whereText(const RankPlace &place) {
     text = "in the set-up";
     break;
   case Phase::Step:
-    text = "in step " + step + " (" + nameOf(place.work.load()) + ")";
+    text = "in step " + step + " (" + nameOf(place.work.load()) + layer + ")";
     break;
   case Phase::Validation:
-    text = "in a validation after step " + step;
+    text = "in a validation after step " + step + layer;
     break;
   case Phase::Saving:
     text = "at the checkpoint after step " + step;
     break;
   case Phase::Outputs:
-    text = "at the results after step " + step;
+    text = "at the results after step " + step + layer;
     break;
   }
-  if (std::string slot = readText(place.slot); !slot.empty()) {
-    char end[kSlotEnd];
-    slotEnd(place.layer.load(std::memory_order_relaxed), end);
+  if (!slot.empty())
     text += (text.empty() ? "at " : ", at ") + slot + end;
-  }
   return text;
 }
 

@@ -43,7 +43,7 @@ struct alignas(64) RankPlace {
   std::atomic<Work> work{Work::Data};
   std::atomic<int64_t> step{0};
   std::atomic<int32_t> layer{Slot::kNoLayer};
-  /// The slot's text is slotText(); its end depends on the layer, which changes often.
+  /// The slot's text is slotText(), "" for none; its end depends on the layer, which changes often.
   Text slot{}, wait{};
 
   /// With --stragglers: steps, and seconds by kind of work in them.
@@ -89,8 +89,8 @@ std::string hostName();
 /// "rank 2 of stage 1 (host gpu-3, process 4711)".
 std::string processText(const std::string &rank, const std::string &host, int process);
 
-/// "in step 12 (backward), at slot 4 (forward of h.2, micro-batch 1, layer 7)"; "" if nothing is
-/// known.
+/// "in step 12 (backward), at slot 4 (forward of h.2, micro-batch 1, layer 7)", or without slots
+/// "in step 12 (backward, layer 7)"; "" if nothing is known.
 std::string whereText(const RankPlace &place);
 /// "waits in all_reduce #3 (...) for gradients for rank 2"; "" if it does not wait.
 std::string waitText(const RankPlace &place);

@@ -78,12 +78,16 @@ static const char *deathText(bool ends) {
     append(" died");
     char slot[sizeof(RankPlace::Text) + 1];
     readText(each.place->slot, slot);
+    int32_t layer = each.place->layer.load(std::memory_order_relaxed);
+    char end[kSlotEnd];
+    slotEnd(layer, end);
     if (*slot) {
-      char end[kSlotEnd];
-      slotEnd(each.place->layer.load(std::memory_order_relaxed), end);
       append(" at ");
       append(slot);
       append(end);
+    } else if (layer != Slot::kNoLayer) {
+      append(" (");
+      append(end + 2); // without the comma
     }
   }
   text[size] = 0;
@@ -175,8 +179,11 @@ std::string RankWaits::whyOf(int peer) const {
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);
     bool waits = waitsFor != RankPlace::kNoWait;
     std::string slot = readText(place->slot);
+    int32_t layer = place->layer.load(std::memory_order_relaxed);
     char end[kSlotEnd];
-    slotEnd(place->layer.load(std::memory_order_relaxed), end);
+    slotEnd(layer, end);
+    if (slot.empty() && layer != Slot::kNoLayer)
+      text += std::string(" (") + (end + 2); // without the comma
     if (!slot.empty())
       text += " is at " + slot + end + (waits ? " and" : "");
     else if (!waits)

@@ -87,7 +87,7 @@ struct Ring {
 void beginPass(Rank &rank, std::initializer_list<Ring> rings, int64_t microBatch, const char *what);
 
 /// Marks that the calls from here on compute a layer of the model, or something before or after the
-/// layers (Slot). Reports name it with the slot.
+/// layers (Slot). Reports name it, with the slot of a stage. One store and a count.
 void beginLayer(Rank &rank, int64_t layer);
 
 /// Like sendStart, but awaitSent does the waiting.
