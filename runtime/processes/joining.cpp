@@ -110,6 +110,10 @@ std::string textOf(const Peer &peer) {
   return "host " + peer.host + ", process " + std::to_string(peer.process);
 }
 
+/// Greets whoever has taken a port of rank 0's. Throws JoiningFailed if that is rank 0 of this run,
+/// which then reports both.
+void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, int port);
+
 /// Rank 0's wait for greetings, in which it rejects processes that are not ranks of this run.
 class Reception {
 public:
@@ -173,15 +177,16 @@ private:
   }
 
   void listen() {
+    std::string ports, problem;
     for (int port : environment.ports) {
       listener = listenOn(port);
       if (listener.isOpen())
         return;
-    }
-    std::string ports;
-    for (int port : environment.ports)
+      problem = std::strerror(errno);
       ports += (ports.empty() ? "" : ", ") + std::to_string(port);
-    throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + std::strerror(errno) +
+      askWhoListens(environment, *greetings[0], port);
+    }
+    throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + problem +
                             "; another run may have it: choose another MASTER_PORT",
                         Speaker::This}; // takes no name: the other run may meet under the same one
   }
@@ -340,6 +345,9 @@ public:
   Arrival(const LaunchEnvironment &environment, const Greeting &own, double seconds)
       : environment(environment), own(own), seconds(seconds) {}
 
+  /// For a process that is rank 0 itself.
+  void ask(int port) { tryPort(port); }
+
   Joined run() {
     find();
     // Rank 0 gives up on its own, and says so. It may have started later than this rank.
@@ -449,6 +457,10 @@ private:
   std::string where;                      ///< where it is looked for, or was found
   bool open = false;
 };
+
+void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, int port) {
+  Arrival(environment, own, 3).ask(port);
+}
 
 } // namespace
 

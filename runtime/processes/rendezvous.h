@@ -113,7 +113,7 @@ public:
   /// its own that is limited to a few seconds.
   void setAbort(std::function<void()> abort);
 
-  /// Sets a function that is called with the reason before that.
+  /// Sets a function that is called with the reason before that, on any thread.
   void setRecord(std::function<void(const std::string &reason)> record);
 
 private:

@@ -1,13 +1,16 @@
 """check_sockets.py BUILD: ranks that meet over TCP with something wrong. Each time one line says what, and all end.
 
 Prints a line per case; exits with 1 at the first that ends otherwise."""
+import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -53,6 +56,8 @@ def numbers():
            r"example: error: rank 1: the program was compiled for 2 ranks \(dp=2\), 3 processes were started; start 2, or compile it with another --mesh")
     expect("the same RANK twice", run(*torchrun(6, "--set", 3, "RANK=2", "--set", 3, "LOCAL_RANK=2"), THREE, *TRAIN, 3),
            r"pipeline: error: two processes were started as rank 2: host \S+, process \d+, and host \S+, process \d+")
+    expect("RANK=0 twice", run(*torchrun(2, "--plain", "--set", 1, "RANK=0", "--set", 1, "LOCAL_RANK=0"), TWO, *TRAIN, 3, timeout=30),
+           r"example: error: two processes were started as rank 0: host \S+, process \d+, and host \S+, process \d+")
 
 
 def addresses():
@@ -90,7 +95,8 @@ def ports(process):
 
 def during():
     """Garbage to all ports of a run, which goes on; then a rank of it is killed."""
-    words = [*torchrun(2), TWO, *TRAIN, 1000000, "--print-every", 1]
+    flights = pathlib.Path(tempfile.mkdtemp(prefix="sockets-"))
+    words = [*torchrun(2), TWO, *TRAIN, 1000000, "--print-every", 1, "--flight-recorder", flights]
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     steps = iter(process.stdout.readline, "")
     try:
@@ -117,6 +123,11 @@ def during():
                 pass
     expect("killed", (process.returncode, errors), r"example: error: rank 1 \(host \S+, process " + str(ranks[1]) + r"\) died(; it was last seen in .*)?")
     assert "torchrun: rank 0: exit status 3" in errors, errors
+    head, *events = [json.loads(line) for line in (flights / "rank-1.jsonl").read_text().splitlines()]
+    assert head["rank"] == 1 and " died" in head["reason"] and any(event["event"] == "step" for event in events), head
+    assert (flights / "rank-0.jsonl").exists()
+    shutil.rmtree(flights)
+    print("the killed rank's flight recorder", flush=True)
 
 
 for case in (builds, numbers, addresses, during):

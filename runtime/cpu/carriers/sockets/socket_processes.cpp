@@ -2,21 +2,68 @@
 
 #include "cpu/carriers/sockets/socket_processes.h"
 #include "common/mesh/launch.h"
+#include "common/mesh/mesh.h"
 #include "cpu/carriers/sockets/connections.h"
 #include "cpu/carriers/sockets/shared_pages.h"
 #include "cpu/carriers/sockets/streams.h"
 
 #include <algorithm>
+#include <fstream>
+#include <new>
 #include <sys/resource.h>
 
 namespace partita_rt {
 
 namespace {
 
+/// Can the process of this machine not write a file by itself: is it gone, or does it not run?
+bool cannotWrite(int process) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
+  size_t name = line.rfind(')'); // a process chooses its own name
+  return name == std::string::npos || name + 2 >= line.size() ||
+         std::string("TtZX").find(line[name + 2]) != std::string::npos;
+}
+
+/// The flight recorders of a node's ranks, at the end of what each shares. A process that is stopped
+/// or was killed leaves its own to the others.
+class SharedFlights {
+public:
+  SharedFlights(const processes::Rendezvous &rendezvous, const Program &program,
+                std::shared_ptr<SharedPages> itsPages, int64_t at)
+      : pages(std::move(itsPages)), self(rendezvous.rank()), peers(rendezvous.peers()) {
+    new (pages->places[size_t(self)] + at) FlightRing();
+    for (int r = 0; r < rendezvous.ranks(); ++r) {
+      char *place = pages->places[size_t(r)];
+      rings.push_back(place ? reinterpret_cast<FlightRing *>(place + at) : nullptr);
+      names.push_back(rankText(program, r));
+    }
+  }
+  FlightRing &own() const { return *rings[size_t(self)]; }
+  void write(const std::string &reason) const {
+    write(self, reason);
+    for (size_t r = 0; r < rings.size(); ++r)
+      if (rings[r] && cannotWrite(peers[r].process))
+        write(int(r), reason);
+  }
+
+private:
+  void write(int rank, const std::string &reason) const {
+    writeFlight(*rings[size_t(rank)], rank, names[size_t(rank)].c_str(), reason.c_str());
+  }
+
+  const std::shared_ptr<SharedPages> pages;
+  const int self;
+  const std::vector<processes::Peer> peers;
+  std::vector<FlightRing *> rings; ///< by rank; null: of another node
+  std::vector<std::string> names;
+};
+
 class SocketProcesses final : public Processes {
 public:
   SocketProcesses(const processes::LaunchEnvironment &environment, const Program &program)
-      : streams(environment.ranks), own(environment, program), address(environment.address) {
+      : streams(environment.ranks), own(environment, program), program(program),
+        address(environment.address) {
     rlimit files; // one for each connection
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
       files.rlim_cur = files.rlim_max;
@@ -32,8 +79,10 @@ public:
   NodeMemory shareMemory(int64_t bytes) override {
     own.rendezvous.setTimeout(timeoutSeconds()); // --timeout's, from here on
     int most = ranksPerNode();
-    pages = std::make_shared<SharedPages>(own.rendezvous, bytes,
+    int64_t flightAt = (bytes + 63) / 64 * 64;
+    pages = std::make_shared<SharedPages>(own.rendezvous, flightAt + int64_t(sizeof(FlightRing)),
                                           most ? std::to_string(rank() / most) : "");
+    flights = std::make_shared<SharedFlights>(own.rendezvous, program, pages, flightAt);
     return {pages->places, pages->nodes, pages};
   }
   std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
@@ -50,9 +99,11 @@ public:
 private:
   Streams streams; ///< open until all ranks have said goodbye
   processes::LaunchedRank own;
+  const Program &program;
   const std::string address; ///< rank 0's
   std::unique_ptr<Connections> connections;
   std::shared_ptr<SharedPages> pages;
+  std::shared_ptr<const SharedFlights> flights;
   uint32_t messengers = 0;
 };
 
@@ -77,7 +128,10 @@ std::unique_ptr<Messenger> SocketProcesses::messenger(const std::vector<int> &me
 
 RankView SocketProcesses::show(const Rank &) {
   own.place.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
-  RankView view{&own.place, &own.flight, {}, nullptr};
+  // Until all ranks have said goodbye, which is after the destruction of the pages here.
+  own.rendezvous.setRecord(
+      [flights = flights](const std::string &reason) { flights->write(reason); });
+  RankView view{&own.place, &flights->own(), {}, pages};
   for (int r = 0; r < ranks(); ++r)
     view.places.push_back(r == rank() ? &own.place : own.rendezvous.placeOf(r));
   return view;
