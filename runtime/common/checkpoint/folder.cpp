@@ -118,9 +118,10 @@ static void removeFromFolderItself(const std::string &folder) {
     unlink((folder + "/" + name).c_str());
 }
 
-void keepOnly(const std::string &folder, const std::set<int64_t> &steps) {
+/// Removes those that are among the steps, or are not.
+static void removeThese(const std::string &folder, const std::set<int64_t> &steps, bool among) {
   for (const CheckpointPlace &place : checkpointsIn(folder)) {
-    if (steps.count(place.step))
+    if ((steps.count(place.step) > 0) != among)
       continue;
     if (place.step < 0) {
       removeFromFolderItself(folder);
@@ -132,6 +133,14 @@ void keepOnly(const std::string &folder, const std::set<int64_t> &steps) {
     } catch (const Error &) { // the next save tries again
     }
   }
+}
+
+void keepOnly(const std::string &folder, const std::set<int64_t> &steps) {
+  removeThese(folder, steps, false);
+}
+
+void removeSteps(const std::string &folder, const std::set<int64_t> &steps) {
+  removeThese(folder, steps, true);
 }
 
 } // namespace partita_rt

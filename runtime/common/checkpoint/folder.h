@@ -40,6 +40,8 @@ void completeCheckpoint(const std::string &folder, int64_t step);
 void removeUnfinished(const std::string &folder);
 /// Removes all checkpoints but those after these numbers of steps.
 void keepOnly(const std::string &folder, const std::set<int64_t> &steps);
+/// Removes these; -1 is the one in the folder itself.
+void removeSteps(const std::string &folder, const std::set<int64_t> &steps);
 
 } // namespace partita_rt
 

@@ -103,6 +103,17 @@ void CheckpointSaver::makeUnfinished() {
   inode = inodeOf(folder);
 }
 
+/// Before the first save: what an earlier run with a larger --keep has left, and this one would remove
+/// after it, may take the room that a full disk lacks for it. Those that are kept stay, and so do
+/// damaged ones until a save is complete.
+void CheckpointSaver::removeSurplus() {
+  std::set<int64_t> surplus;
+  for (; int64_t(kept.size()) > keep; kept.erase(kept.begin()))
+    surplus.insert(*kept.begin());
+  if (rank.rank == 0 && !surplus.empty())
+    removeSteps(folder, surplus);
+}
+
 void CheckpointSaver::prepareCopy() {
   int64_t bytes = ShardSave(rank, folder, {}, nullptr).bytes();
   preparing = beside([this, bytes] {
@@ -112,8 +123,10 @@ void CheckpointSaver::prepareCopy() {
 }
 
 void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
-  if (isFirst)
+  if (isFirst) {
     makeFolder();
+    removeSurplus();
+  }
   isFirst = false;
   stopPreparing = true;   // the copy can do the rest
   errorOfWork(preparing); // without memory there is none below either

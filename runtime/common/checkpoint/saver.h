@@ -66,6 +66,7 @@ public:
 private:
   void makeFolder();
   void makeUnfinished();
+  void removeSurplus();
   void discard();
   void letChange() override;
 
