@@ -18,6 +18,7 @@
 #include "lib/Amp/StoredTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Amp/Passes.h"
+#include "runtime/include/partita_rt/state_names.h"
 
 namespace partita {
 #define GEN_PASS_DEF_SCALEFP8PASS
@@ -26,6 +27,9 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+
+static_assert(std::string_view(amp::AmpDialect::kMaxima) == partita_rt::kFp8Maxima,
+              "reports about checkpoints tell fp8 by this state");
 
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/sources.h"
 #include "partita_rt/half.h"
+#include "partita_rt/state_names.h"
 
 #include <cmath>
 
@@ -181,6 +182,58 @@ TEST_F(OfAnotherPrecision, OneLineSaysWhatIsConverted) {
   EXPECT_EQ(note(DType::Float16, DType::BFloat16),
             " has parameters in float16, this program in bfloat16: 4 parameters taken from its "
             "masters, rounded; left out: scale, scale.skipped");
+}
+
+/// Of two parameters, one trained: what the other's moments are if it was trained, and if it is now.
+TEST_F(OfAnotherPrecision, WhatWasFrozenAndWhatIsNowIsNamed) {
+  Parameter parameters[] = {{"w", {3}, {3}, {}, 0}, {"v", {3}, {3}, {}, 64}};
+  OptimizerState moments[] = {{"w.m", 0, {3}, {}, 128}, {"v.m", 1, {3}, {}, 192}};
+  OptimizerState first[] = {moments[0]};
+  Program program;
+  program.parameters = parameters;
+  program.optimizerStates = moments;
+  auto with = [&](std::vector<const char *> names) {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const char *name : names)
+      entries.push_back({name, DType::Float32, {3}});
+    return writeFile(entries);
+  };
+  auto error = [&](const std::string &path) {
+    CheckpointFiles files(path);
+    return errorOf([&] { Sources(program, files, 0); });
+  };
+  std::string path = with({"w", "w.m", "v"});
+  EXPECT_EQ(error(path), "--resume: 'v' is trained by this program, and was frozen when " + path +
+                             " was saved, which has no moments of it ('v.m'); compile with the "
+                             "--freeze of that run, or start anew from its parameters by --init "
+                             "with its folder");
+  EXPECT_EQ(error(with({"w", "v"})), "checkpoint " + path + " has no tensor 'w.m'");
+  parameters[1].trainable = false;
+  program.optimizerStates = first;
+  EXPECT_EQ(error(with({"v", "v.m", "w"})).rfind("--resume: 'w' is trained by this program", 0),
+            0u);
+  CheckpointFiles files(with({"w", "w.m", "v", "v.m"}));
+  EXPECT_EQ(Sources(program, files, 0).note(),
+            path +
+                ": left out: count, maxima; left out: the moments of 'v', frozen in this program");
+}
+
+/// A frozen parameter may have a type of its own.
+TEST_F(OfAnotherPrecision, TheTypesOfTrainedParametersAreNamed) {
+  Parameter parameters[] = {{"a", {3}, {3}, {}, 0, false}, {"b", {3}, {3}, {}, 64}};
+  ScalarState scalars[] = {{kFp8Maxima, DType::Float32, 128, false, {3}}};
+  Program program;
+  program.parameters = parameters;
+  program.scalarStates = scalars;
+  auto note = [&](DType frozen, DType trained) {
+    CheckpointFiles files(writeFile({{"a", frozen, {3}}, {"b", trained, {3}}}));
+    std::string text = Sources(program, files, 0).note();
+    return text.substr(files.path().size(), text.find(':') - files.path().size());
+  };
+  EXPECT_EQ(note(DType::Float16, DType::BFloat16),
+            " has parameters in bfloat16, this program in float32 (fp8)");
+  EXPECT_EQ(note(DType::Float16, DType::Float32),
+            " has frozen parameters in float16, this program in float32 (fp8)");
 }
 
 /// The model may have a parameter that is called like another one's master.

@@ -22,10 +22,20 @@ std::string counted(int64_t count, const std::string &one) {
 
 } // namespace
 
-std::set<std::string> scalarStatesIn(const CheckpointFiles &file) {
+/// "'a', 'b', 'c' and 5 others".
+static std::string quotedNames(const std::vector<std::string> &names) {
+  constexpr size_t kMost = 3;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMost; ++i)
+    text += (i == 0 ? "'" : i + 1 == names.size() ? " and '" : ", '") + names[i] + "'";
+  return names.size() > kMost ? text + " and " + counted(int64_t(names.size() - kMost), "other")
+                              : text;
+}
+
+std::set<std::string> scalarStatesIn(const std::map<std::string, std::string> &metadata) {
   std::set<std::string> names;
-  auto entry = file.metadata().find(kScalarStates);
-  std::string rest = entry == file.metadata().end() ? "" : entry->second;
+  auto entry = metadata.find(kScalarStates);
+  std::string rest = entry == metadata.end() ? "" : entry->second;
   for (size_t end; !rest.empty(); rest.erase(0, end == rest.npos ? end : end + 1)) {
     end = rest.find(',');
     names.insert(rest.substr(0, end));
@@ -33,10 +43,15 @@ std::set<std::string> scalarStatesIn(const CheckpointFiles &file) {
   return names;
 }
 
+std::set<std::string> scalarStatesIn(const CheckpointFiles &file) {
+  return scalarStatesIn(file.metadata());
+}
+
 Sources::Sources(const Program &program, const CheckpointFiles &file, int64_t skippedSteps)
-    : file(file) {
+    : program(program), file(file) {
   for (const Parameter &parameter : program.parameters)
     parameters.insert(parameter.name);
+  compareTrained();
   for (const Parameter &parameter : program.parameters)
     all[parameter.name] = ofParameter(parameter);
   for (const OptimizerState &state : program.optimizerStates)
@@ -46,6 +61,56 @@ Sources::Sources(const Program &program, const CheckpointFiles &file, int64_t sk
   for (const std::string &name : scalarStatesIn(file))
     if (!all.count(name))
       leftOut.push_back(name);
+}
+
+/// Has the checkpoint a moment of a parameter of which the program has none?
+bool Sources::hasUnusedMoment(const Parameter &parameter) const {
+  std::set<std::string> own = scalarStatesIn(file);
+  for (const OptimizerState &state : program.optimizerStates)
+    own.insert(state.name);
+  own.insert(masterName(parameter));
+  std::string owner = std::string(parameter.name) + ".";
+  for (auto entry = file.tensors().lower_bound(owner);
+       entry != file.tensors().end() && entry->first.rfind(owner, 0) == 0; ++entry) {
+    std::string kind = entry->first.substr(owner.size()), inserted = kStateEnding + 1;
+    while (kind.rfind(inserted + ".", 0) == 0)
+      kind.erase(0, inserted.size() + 1);
+    if (kind.find('.') == kind.npos && entry->second.shape == parameter.globalShape &&
+        !parameters.count(entry->first) && !own.count(entry->first))
+      return true;
+  }
+  return false;
+}
+
+/// Compares which parameters are trained with which had moments when the checkpoint was saved. Throws
+/// Error if the program needs moments that the checkpoint cannot have.
+void Sources::compareTrained() {
+  for (const Parameter &parameter : program.parameters)
+    if (!parameter.trainable && hasUnusedMoment(parameter))
+      nowFrozen.push_back(parameter.name);
+  std::vector<int> has(size_t(program.parameters.size())), lacks(has.size());
+  std::string first;
+  bool hasAny = !nowFrozen.empty();
+  for (const OptimizerState &state : program.optimizerStates) {
+    if (state.name == masterName(program.parameters[state.parameter]))
+      continue;
+    bool isThere = file.tensors().count(state.name) > 0;
+    ++(isThere ? has : lacks)[size_t(state.parameter)];
+    hasAny |= isThere;
+    if (!isThere && first.empty())
+      first = state.name;
+  }
+  std::vector<std::string> wereFrozen;
+  for (size_t i = 0; i < has.size(); ++i)
+    if (lacks[i] > 0 && has[i] == 0)
+      wereFrozen.push_back(program.parameters[int64_t(i)].name);
+  if (hasAny && !wereFrozen.empty())
+    fail("--resume: %s %s trained by this program, and %s frozen when %s was saved, which has no "
+         "moments of %s ('%s'); compile with the --freeze of that run, or start anew from its "
+         "parameters by --init with its folder",
+         quotedNames(wereFrozen).c_str(), wereFrozen.size() == 1 ? "is" : "are",
+         wereFrozen.size() == 1 ? "was" : "were", file.path().c_str(),
+         wereFrozen.size() == 1 ? "it" : "them", first.c_str());
 }
 
 /// Names a parameter's master as the compiler does, so that the program need not have one.
@@ -66,9 +131,11 @@ Source Sources::ofParameter(const Parameter &parameter) {
   Source own = found(parameter.name, parameter.dtype, parameter.globalShape);
   if (own.dtype == parameter.dtype)
     return own;
-  if (fromMasters + fromParameters == 0) {
+  // What is frozen may have a type of its own: it says less of the precision.
+  if (fromMasters + fromParameters == 0 || (parameter.trainable && !namesTrained)) {
     before = nameOf(own.dtype);
     now = nameOf(parameter.dtype);
+    namesTrained = parameter.trainable;
   }
   rounds |= parameter.dtype != DType::Float32;
   std::string master = masterName(parameter);
@@ -103,7 +170,9 @@ std::string Sources::note() const {
   std::string types;
   std::vector<std::string> parts;
   if (fromMasters + fromParameters > 0)
-    types = std::string(" has parameters in ") + before + ", this program in " + now;
+    types = std::string(namesTrained ? " has parameters in " : " has frozen parameters in ") +
+            before + (scalarStatesIn(file).count(kFp8Maxima) ? " (fp8)" : "") +
+            ", this program in " + now + (all.count(kFp8Maxima) ? " (fp8)" : "");
   if (masters > 0)
     parts.push_back(counted(masters, "master") + " taken from its parameters");
   if (fromMasters > 0)
@@ -118,6 +187,9 @@ std::string Sources::note() const {
                     joined(startAnew, ", "));
   if (!leftOut.empty())
     parts.push_back("left out: " + joined(leftOut, ", "));
+  if (!nowFrozen.empty())
+    parts.push_back("left out: the moments of " + quotedNames(nowFrozen) +
+                    ", frozen in this program");
   return parts.empty() ? "" : file.path() + types + ": " + joined(parts, "; ");
 }
 

@@ -7,7 +7,8 @@
 //     another optimizer state           is widened or rounded, if it has another type
 //     a scalar state that is not there  (a loss scale) starts with its initial value
 //
-// and what the program does not need is left out. A parameter of the same type is read as it is:
+// and what the program does not need is left out. A parameter that it trains needs its moments: one that
+// was frozen has none. A parameter of the same type is read as it is:
 // with --stochastic-rounding it is not its master rounded to the nearest.
 
 #ifndef PARTITA_RT_COMMON_SOURCES_H
@@ -26,6 +27,7 @@ constexpr char kScalarStates[] = "scalar_states";
 
 /// Returns the names that the checkpoint lists; none if it is older than the key.
 std::set<std::string> scalarStatesIn(const CheckpointFiles &file);
+std::set<std::string> scalarStatesIn(const std::map<std::string, std::string> &metadata);
 
 struct Source {
   std::string tensor;           ///< its name in the checkpoint; "": it is not there
@@ -36,8 +38,8 @@ struct Source {
 
 class Sources {
 public:
-  /// Throws Error if the checkpoint lacks a tensor, or has it with another shape or a type that is
-  /// not converted. `skippedSteps` are those of the runs so far.
+  /// Throws Error if the checkpoint lacks a tensor, because its parameter was frozen or else, or has
+  /// it with another shape or a type that is not converted. `skippedSteps` are those of the runs so far.
   Sources(const Program &program, const CheckpointFiles &file, int64_t skippedSteps);
   /// Returns the source of the program's tensor of this name.
   const Source &of(const std::string &tensor) const { return all.at(tensor); }
@@ -45,20 +47,25 @@ public:
   std::string note() const;
 
 private:
+  bool hasUnusedMoment(const Parameter &parameter) const;
+  void compareTrained();
   std::string masterName(const Parameter &parameter) const;
   Source found(const std::string &tensor, DType wanted, const Shape &shape) const;
   Source ofParameter(const Parameter &parameter);
   Source ofState(const OptimizerState &state, const Parameter &parameter);
   Source ofScalar(const ScalarState &state, int64_t skippedSteps);
 
+  const Program &program;
   const CheckpointFiles &file;
   std::set<std::string> parameters; ///< of the program, by name
   std::map<std::string, Source> all;
-  const char *before = "", *now = ""; ///< types of the first parameter that is converted
+  const char *before = "", *now = ""; ///< types of the first trained parameter that is converted
+  bool namesTrained = false;          ///< else of a frozen one: no trained one is converted
   /// Parameters converted from masters and from parameters; masters and other states converted.
   int64_t fromMasters = 0, fromParameters = 0, masters = 0, states = 0;
   bool rounds = false;
   std::vector<std::string> startAnew, leftOut; ///< scalar states
+  std::vector<std::string> nowFrozen;          ///< parameters whose moments are left out
 };
 
 } // namespace partita_rt

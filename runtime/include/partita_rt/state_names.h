@@ -12,6 +12,8 @@ namespace partita_rt {
 
 constexpr char kStateEnding[] = ".state";
 constexpr char kMaster[] = "master";
+/// The scalar state of programs of --precision fp8.
+constexpr char kFp8Maxima[] = "fp8.maxima";
 
 /// Names a state. isParameter(name) says whether the model has a parameter of this name. States of
 /// a parameter "w.state" never have names that belong to another parameter.
@@ -22,6 +24,21 @@ std::string stateName(const std::string &parameter, const std::string &kind,
   while (isParameter(owner + "." + kind) || (owner != parameter && isParameter(owner)))
     owner += kStateEnding;
   return owner + "." + kind;
+}
+
+/// Is this, by its name, a state of another tensor in a file of parameters and states? has(name) says
+/// whether the file has a tensor.
+template <typename Has> bool isStateOfAnother(const std::string &name, Has has) {
+  size_t dot = name.rfind('.'), ending = sizeof(kStateEnding) - 1;
+  std::string owner = name.substr(0, dot);
+  if (dot == name.npos)
+    return false;
+  while (!has(owner)) {
+    if (owner.size() < ending || owner.compare(owner.size() - ending, ending, kStateEnding) != 0)
+      return false;
+    owner.resize(owner.size() - ending);
+  }
+  return true;
 }
 
 /// Returns the name of the parameter's master in a file of parameters and states; "" if there is
