@@ -2,6 +2,8 @@
 
 #include "checkpoints.h"
 
+#include "common/mesh/place.h"
+
 namespace partita_rt {
 namespace {
 
@@ -85,6 +87,34 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
     resumeFrom(rank, {{folder, {1, 7, true, "data"}}});
   });
   EXPECT_NE(error.find("was replaced while it was being read"), std::string::npos) << error;
+}
+
+/// Their hosts may not share the folder.
+TEST_F(Checkpoints, RanksThatSeeDifferentFoldersAreRefused) {
+  const Plan plan = plans()[5];
+  ASSERT_EQ(write(plan, 1), "");
+  PlanTables tables(plan);
+  auto error = [&](const std::vector<ResumePoint> &ofOthers) {
+    return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      std::vector<ResumePoint> ofFirst = {{folder, readCheckpointInfo(folder)}};
+      resumeFrom(rank, rank.rank == 0 ? ofFirst : ofOthers);
+    });
+  };
+  ResumePoint own{folder, readCheckpointInfo(folder)}, later = own, other = own;
+  later.info.step = 2;
+  other.info.identity ^= 1;
+  EXPECT_EQ(error({own}), "");
+  std::string host = " (host " + hostName() + ")",
+              begin = "--resume: ranks see different checkpoints in the folder: rank 0" + host +
+                      " finds 1 there, the newest of step 1, rank 1" + host,
+              end = "; all hosts must see one folder";
+  EXPECT_NE(error({later, own}).find(begin + " finds 2 there, the newest of step 2" + end),
+            std::string::npos);
+  EXPECT_NE(error({other}).find(begin +
+                                " finds 1 there, the newest of step 1, which is not the same "
+                                "one" +
+                                end),
+            std::string::npos);
 }
 
 TEST_F(Checkpoints, AnUnknownFormatIsRefused) {

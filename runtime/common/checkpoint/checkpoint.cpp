@@ -9,6 +9,8 @@
 #include "common/checkpoint/sources.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
+#include "common/mesh/place.h"
+#include "common/run_options.h"
 #include "common/target.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/state_names.h"
@@ -84,18 +86,9 @@ std::string otherParameter(const Program &program, const CheckpointFiles &file) 
     own.insert(state.name);
   for (const ScalarState &scalar : program.scalarStates)
     own.insert(scalar.name);
-  auto isState = [&](const std::string &name) {
-    std::string owner = name.substr(0, name.rfind('.'));
-    while (!file.tensors().count(owner)) {
-      size_t size = owner.size(), ending = std::strlen(kStateEnding);
-      if (size < ending || owner.compare(size - ending, ending, kStateEnding) != 0)
-        return false;
-      owner.resize(size - ending);
-    }
-    return owner != name;
-  };
+  auto isThere = [&](const std::string &name) { return file.tensors().count(name) > 0; };
   for (const auto &[name, tensor] : file.tensors())
-    if (tensor.shape.rank > 0 && !own.count(name) && !isState(name))
+    if (tensor.shape.rank > 0 && !own.count(name) && !isStateOfAnother(name, isThere))
       return name;
   return "";
 }
@@ -105,6 +98,7 @@ std::string otherParameter(const Program &program, const CheckpointFiles &file) 
 CheckpointInfo readCheckpointInfo(const std::string &place) {
   CheckpointFiles file(checkpointFile(place));
   CheckpointInfo info;
+  info.identity = hashOf(file.metadata());
   info.step = int64_t(metadataNumber(file, "step"));
   info.seed = metadataNumber(file, "seed");
   if (info.step < 0)
@@ -225,6 +219,40 @@ template <typename Read> std::string errorOnAnyRank(Rank &rank, const char *what
   return "";
 }
 
+/// Fails unless all ranks have found the same checkpoints: their hosts may not share the folder.
+void checkSameFolder(Rank &rank, const std::vector<ResumePoint> &points) {
+  struct Found {
+    int64_t count = 0, newest = 0;
+    uint64_t all = 0; ///< a hash of what each is
+    char host[64] = {};
+  };
+  constexpr size_t kWords = sizeof(Found) / sizeof(int64_t);
+  Found mine;
+  mine.count = int64_t(points.size());
+  mine.newest = points.empty() ? 0 : points[0].info.step;
+  for (const ResumePoint &point : points)
+    mine.all = (mine.all ^ point.info.identity) * 0x9e3779b97f4a7c15 + uint64_t(point.info.step);
+  std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
+  std::array<int64_t, kWords> words;
+  std::memcpy(words.data(), &mine, sizeof(mine));
+  std::vector<int64_t> gathered(kWords * size_t(rank.ranks));
+  allGather(*rank.world, {{words.data(), gathered.data(), int64_t(kWords)}},
+            "the checkpoints that ranks find");
+  std::vector<Found> found(static_cast<size_t>(rank.ranks));
+  std::memcpy(static_cast<void *>(found.data()), gathered.data(), found.size() * sizeof(Found));
+  auto text = [&](size_t r) {
+    return "rank " + std::to_string(r) + " (host " + found[r].host + ") finds " +
+           std::to_string(found[r].count) + " there, the newest of step " +
+           std::to_string(found[r].newest);
+  };
+  for (size_t r = 1; r < found.size(); ++r)
+    if (found[r].all != found[0].all || found[r].count != found[0].count)
+      fail(
+          "--resume: ranks see different checkpoints in %s: %s, %s%s; all hosts must see one folder",
+          rank.options ? rank.options->checkpoint.c_str() : "the folder", text(0).c_str(),
+          text(r).c_str(), found[r].newest == found[0].newest ? ", which is not the same one" : "");
+}
+
 /// Fails if another run has saved into the folder since the step was read, or between two ranks'
 /// reads.
 void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
@@ -311,6 +339,13 @@ std::string readShards(Rank &rank, const CheckpointFiles &file, const Sources &s
               nameOf(shard.dtype) + (infinite == 1 ? ": a value of " : ": values of ") +
               file.path() + (infinite == 1 ? " is" : " are") + " beyond its max" +
               (shard.dtype == DType::Float16 ? ", 65504" : "");
+    else if (infinite > 0 &&
+             isFirstOwner(*rank.program, rank.coordinates, shard.splits, shard.stages))
+      std::fprintf(stderr,
+                   "%s: warning: '%s' has values of %s beyond the range of %s: they become "
+                   "infinite\n",
+                   rank.program->name, printable(shard.name).c_str(),
+                   printable(file.path()).c_str(), nameOf(shard.dtype));
   }
   return unfit;
 }
@@ -362,6 +397,7 @@ std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
 } // namespace
 
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points) {
+  checkSameFolder(rank, points);
   std::string first;
   for (const ResumePoint &point : points) {
     std::string damage = readCheckpoint(rank, point);

@@ -23,8 +23,9 @@ struct CheckpointInfo {
   int64_t step = 0;
   uint64_t seed = 0;
   bool shuffle = true;
-  std::string data;    ///< TokenFile::identity(); "": unknown
-  int64_t skipped = 0; ///< steps so far without an update, if any program has counted them
+  std::string data;      ///< TokenFile::identity(); "": unknown
+  int64_t skipped = 0;   ///< steps so far without an update, if any program has counted them
+  uint64_t identity = 0; ///< a hash of what its metadata say; 0: unknown
 };
 
 /// Reads the metadata of the checkpoint in the folder of one, such as DIR/step-12. Throws Error if
@@ -46,8 +47,8 @@ struct ResumePoint {
 /// Reads this rank's shards of everything from the first of these checkpoints that is not damaged,
 /// and returns it. All ranks call it, and skip a checkpoint of which any rank finds its part damaged.
 /// Rank 0 prints what it converts. Throws Error if all are damaged, if a tensor is missing or has
-/// another shape or a type that is not converted, if a value does not fit the program's type, or if
-/// the checkpoint has been replaced meanwhile.
+/// another shape or a type that is not converted, if a value does not fit the program's type, if
+/// ranks see different checkpoints, or if one has been replaced meanwhile.
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
 /// "DIR/step-12 is damaged, taking the checkpoint before it: ...".
