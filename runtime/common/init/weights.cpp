@@ -34,7 +34,10 @@ bool isTransposed(const Shape &a, const Shape &b) {
 class Matcher {
 public:
   Matcher(const WeightsFile &file, const Program &program)
-      : file(file), program(program), matches(program.parameters.size()) {}
+      : file(file), program(program), matches(program.parameters.size()) {
+    for (const Parameter &parameter : program.parameters)
+      parameters.insert(parameter.name);
+  }
 
   std::vector<WeightMatch> run() {
     for (int64_t i = 0; i < program.parameters.size(); ++i)
@@ -67,6 +70,14 @@ private:
           "(without --init), or export the model unfolded (torch.onnx.export: optimize=False, or "
           "do_constant_folding=False) and compile that",
           file.path().c_str(), parameter.name);
+  }
+
+  /// May a parameter of another name take the tensor?
+  bool isFree(const std::string &name) const {
+    auto isParameter = [this](const std::string &each) { return parameters.count(each) > 0; };
+    bool isState =
+        file.isState(name) || (file.isOfProgram() && isStateOfAnother(name, isParameter));
+    return !used.count(name) && !isState;
   }
 
   bool fits(int64_t parameter, const StoredTensor &tensor) const {
@@ -139,7 +150,7 @@ private:
       if (!matches[i].tensor)
         for (const auto &[name, tensor] : file.tensors())
           if (size_t length = commonEnd(program.parameters[i].name, name);
-              length && !used.count(name) && fits(i, tensor))
+              length && isFree(name) && fits(i, tensor))
             byLength[length].push_back({i, &name});
     for (auto &entry : byLength) {
       std::vector<Pair> &pairs = entry.second;
@@ -173,15 +184,16 @@ private:
     const Shape &shape = program.parameters[i].globalShape;
     Names candidates;
     for (const auto &[name, tensor] : file.tensors())
-      if (!used.count(name) && fitsByShape(i, tensor))
+      if (isFree(name) && fitsByShape(i, tensor))
         candidates.push_back(&name);
     bool isKept = program.parameters[i].folded == Folded::No;
+    auto isOther = [&](const auto &entry) { return isFree(entry.first); };
     if (candidates.empty())
       fail("weights %s has no tensor '%s', and none of its other %lld tensors, which no "
            "parameter has taken by name, is %s%s%s; %s",
            file.path().c_str(), program.parameters[i].name,
-           (long long)(file.tensors().size() - used.size()), isKept ? "" : "the transpose of ",
-           toString(shape).c_str(),
+           (long long)std::count_if(file.tensors().begin(), file.tensors().end(), isOther),
+           isKept ? "" : "the transpose of ", toString(shape).c_str(),
            isKept ? "" : ", as which the exporter would have changed its name", kKeepNames);
     if (candidates.size() > 1)
       ambiguous(i, candidates);
@@ -201,7 +213,7 @@ private:
   const WeightsFile &file;
   const Program &program;
   std::vector<WeightMatch> matches;
-  std::set<std::string> used;
+  std::set<std::string> parameters, used;
 };
 
 } // namespace

@@ -3,7 +3,9 @@
 #include "common/init/weights_file.h"
 
 #include "common/checkpoint/folder.h"
+#include "common/checkpoint/sources.h"
 #include "common/json.h"
+#include "partita_rt/state_names.h"
 
 #include <cstring>
 #include <sys/stat.h>
@@ -27,10 +29,20 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
     fail("weights %s: no such file, but its index is there; give %s", path.c_str(), index.c_str());
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   said = formatNote(file->metadata(), file->hasChecksums(), path);
-  for (const auto &[key, value] : file->metadata())
-    ofProgram |=
-        key == kHolds ? value == "parameters" : key == "format" && isUnshardedFormat(value);
   table = file->tensors();
+  for (const auto &[key, value] : file->metadata()) {
+    bool isCheckpoint = key == "format" && isUnshardedFormat(value);
+    ofProgram |= isCheckpoint || (key == kHolds && value == "parameters");
+    if (isCheckpoint)
+      findStates(file->metadata());
+  }
+}
+
+void WeightsFile::findStates(const std::map<std::string, std::string> &metadata) {
+  states = scalarStatesIn(metadata);
+  for (const auto &[tensor, stored] : table)
+    if (isStateOfAnother(tensor, [&](const std::string &name) { return table.count(name) > 0; }))
+      states.insert(tensor);
 }
 
 static Json parseIndex(const std::string &path) {
@@ -48,6 +60,7 @@ void WeightsFile::readCheckpoint(const std::string &path) {
   ofProgram = true;
   for (const auto &[tensor, logical] : checkpoint->tensors())
     table.emplace(tensor, StoredTensor{logical.dtype, logical.shape, nullptr});
+  findStates(checkpoint->metadata());
 }
 
 void WeightsFile::readIndex(const std::string &path) {

@@ -11,6 +11,8 @@
 
 #include "common/checkpoint/checkpoint_files.h"
 
+#include <set>
+
 namespace partita_rt {
 
 class WeightsFile {
@@ -30,17 +32,21 @@ public:
   /// Does it hold a program's parameters (a checkpoint, or what --dump-parameters writes)?
   /// Otherwise it holds the model's, from which an exporter may have computed the program's.
   bool isOfProgram() const { return ofProgram; }
+  /// Is it, by its name, what a checkpoint has beside parameters?
+  bool isState(const std::string &tensor) const { return states.count(tensor) > 0; }
   /// Returns a note for the user about a checkpoint's format; "" if there is none.
   const std::string &note() const { return said; }
 
 private:
   void readIndex(const std::string &path);
   void readCheckpoint(const std::string &path);
+  void findStates(const std::map<std::string, std::string> &metadata);
   std::string name, said;
   bool ofProgram = false;
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files; ///< by name, opened once
   std::unique_ptr<CheckpointFiles> checkpoint; ///< of shards: `data` of its tensors is null
   std::map<std::string, StoredTensor> table;
+  std::set<std::string> states; ///< of a checkpoint
 };
 
 } // namespace partita_rt

@@ -4,6 +4,7 @@
 """
 import json
 import os
+import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Golden"))
@@ -31,7 +32,7 @@ elif variant == "longest":  # prefixes that are missing or there twice, and a te
     tensors["model.transformer.h.1.ln_1.weight"] = tensors.pop("h.1.ln_1.weight")
 elif variant == "missing":
     del tensors["transformer.h.1.ln_1.weight"]
-elif variant == "ambiguous":
+elif variant in ("ambiguous", "state"):
     for layer in "01":
         tensors[f"x.{layer}.scale"] = tensors.pop(f"transformer.h.{layer}.ln_1.weight")
 elif variant == "shape":
@@ -50,3 +51,10 @@ if variant in ("sharded", "outside", "unlisted"):  # as a library saves a large 
         json.dump({"metadata": {"total_size": 1}, "weight_map": place}, index)
 else:
     family_files.write_safetensors(target, tensors)
+if variant == "state":  # a checkpoint, of the format without checksums
+    with open(target, "rb") as file:
+        data = file.read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.dumps(json.loads(data[8:8 + length]) | {"__metadata__": {"format": "partita checkpoint 1"}}).encode()
+    with open(target, "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header + data[8 + length:])
