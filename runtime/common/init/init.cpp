@@ -41,6 +41,17 @@ public:
   /// counts.
   struct NotFinite {
     int64_t nan = 0, infinite = 0;
+    /// Of the infinite ones, those that are finite in the file, and the largest of them.
+    int64_t high = 0, low = 0;
+    double largest = 0;
+    void add(const NotFinite &other) {
+      nan += other.nan;
+      infinite += other.infinite;
+      high += other.high;
+      low += other.low;
+      if (std::fabs(other.largest) > std::fabs(largest))
+        largest = other.largest;
+    }
   };
   std::vector<NotFinite> found; ///< of each parameter
 
@@ -55,11 +66,14 @@ template <typename Visit> void forShard(const Rank &rank, const Parameter &param
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
+using NotFinite = InitialFiles::NotFinite;
+
 /// A parameter's memory. `put(local, count, make)` sets elements from `local` on: make(to, first,
 /// n) writes numbers first ... first + n - 1 of them as floats; a 16-bit parameter's are then
 /// rounded.
 template <typename T> struct Values {
   T *data;
+  NotFinite *beyond; ///< counts those that the type cannot hold
   template <typename Make> void put(int64_t local, int64_t count, Make make) const {
     if constexpr (std::is_same_v<T, float>) {
       make(data + local, int64_t{0}, count);
@@ -70,6 +84,9 @@ template <typename T> struct Values {
         int64_t n = std::min(kChunk, count - first);
         make(chunk, first, n);
         std::copy_n(chunk, n, data + local + first);
+        for (int64_t i = 0; i < n; ++i)
+          if (float rounded = data[local + first + i]; std::isinf(rounded) && !std::isinf(chunk[i]))
+            beyond->add({0, 0, rounded > 0, rounded < 0, chunk[i]});
       }
     }
   }
@@ -197,7 +214,7 @@ template <typename T>
 void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Values<T> values) {
   if (!isFirstOwner(*rank.program, rank.coordinates, parameter.splits, parameter.stages))
     return;
-  InitialFiles::NotFinite found;
+  NotFinite found = *values.beyond;
   int64_t elements = parameter.localShape.elements();
   for (int64_t i = 0; i < elements; ++i) {
     float value = values.data[i];
@@ -218,7 +235,8 @@ void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data,
   if (options.init == InitFrom::Seed)
     return fillFromRule(rank, parameter, data, fill, options.initSeed);
   HostEdit edit(rank, data, parameter.localShape.elements() * int64_t(sizeof(T)));
-  Values<T> values{reinterpret_cast<T *>(edit.data())};
+  NotFinite beyond;
+  Values<T> values{reinterpret_cast<T *>(edit.data()), &beyond};
   if (hasPadding(rank, parameter))
     std::fill_n(values.data, parameter.localShape.elements(), T(0.0f));
   if (options.init == InitFrom::Safetensors)
@@ -263,22 +281,19 @@ static void checkAllResume(Rank &rank) {
            all[0] ? 0 : r, rank.options->checkpoint.c_str(), all[0] ? r : 0);
 }
 
-using NotFinite = InitialFiles::NotFinite;
-
 /// Combines the counts of all ranks, per parameter.
 static std::vector<NotFinite> foundByAll(const Rank &rank) {
   const std::vector<NotFinite> &found = rank.initialFiles->found;
-  std::vector<int64_t> mine, all(size_t(rank.ranks) * found.size() * 2);
-  for (const NotFinite &each : found)
-    mine.insert(mine.end(), {each.nan, each.infinite});
+  constexpr size_t kWords = sizeof(NotFinite) / sizeof(int64_t);
+  static_assert(sizeof(NotFinite) == kWords * sizeof(int64_t));
+  std::vector<int64_t> mine(found.size() * kWords), all(size_t(rank.ranks) * mine.size());
+  std::memcpy(mine.data(), static_cast<const void *>(found.data()), mine.size() * sizeof(int64_t));
   allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
             "initial values that are not finite");
-  std::vector<NotFinite> sums(found.size());
-  for (size_t i = 0; i < all.size(); i += 2) {
-    NotFinite &sum = sums[i / 2 % found.size()];
-    sum.nan += all[i];
-    sum.infinite += all[i + 1];
-  }
+  std::vector<NotFinite> sums(found.size()), each(found.size() * size_t(rank.ranks));
+  std::memcpy(static_cast<void *>(each.data()), all.data(), all.size() * sizeof(int64_t));
+  for (size_t i = 0; i < each.size(); ++i)
+    sums[i % found.size()].add(each[i]);
   return sums;
 }
 
@@ -292,6 +307,29 @@ static std::vector<NotFinite> foundByAll(const Rank &rank) {
        "file, or give other values with --init",
        parameter.name, grouped(values).c_str(), grouped(parameter.globalShape.elements()).c_str(),
        what.c_str(), given ? rank.options->initFile.c_str() : "the model's file", more.c_str());
+}
+
+/// A frozen value that the type cannot hold spoils every step, unless it is very low: that is how a mask
+/// excludes something, and -inf does too.
+static void checkFrozenFit(const Rank &rank, const std::vector<NotFinite> &found) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Parameter &parameter = rank.program->parameters[int64_t(i)];
+    const NotFinite &its = found[i];
+    if (parameter.trainable || its.high + its.low == 0)
+      continue;
+    bool half = parameter.dtype == DType::Float16;
+    std::string text = "frozen parameter '" + std::string(parameter.name).substr(0, 200) +
+                       "' has " + grouped(its.high + its.low) + " of its " +
+                       grouped(parameter.globalShape.elements()) + " values beyond " +
+                       nameOf(parameter.dtype) + "'s range" +
+                       (half ? ", which ends at 65504" : "") + ": " + format("%.6g", its.largest);
+    if (its.high > 0)
+      fail("%s; compile with --precision %s, or give other values with --init", text.c_str(),
+           half ? "bfloat16" : "float32");
+    if (rank.rank == 0)
+      std::fprintf(stderr, "%s: warning: %s; it becomes -inf, as in a mask\n", rank.program->name,
+                   printable(text).c_str());
+  }
 }
 
 /// A run that starts from NaN computes NaN, and so does nearly every run that trains an infinite
@@ -321,6 +359,7 @@ static void checkAllFinite(const Rank &rank) {
         return trains && parameter.trainable ? count.infinite : 0;
       },
       "infinite");
+  checkFrozenFit(rank, found);
 }
 
 const ResumePoint *initialize(Rank &rank, const std::vector<ResumePoint> &points) {

@@ -1,5 +1,5 @@
 """not_finite.py MODEL KIND: a model with weights that are finite, or three of which are NaN (and one of another tensor), or two infinite, or one
-large; or finite ones with which it computes NaN. Beside it MODEL.txt, tokens for it, and MODEL.safetensors, the same weights."""
+large, or one of a matrix high or low; or finite ones with which it computes NaN. Beside it MODEL.txt, tokens for it, and MODEL.safetensors, the same weights."""
 import os
 import random
 import struct
@@ -23,6 +23,8 @@ elif kind == "infinite":
     values["shift"][2], values["shift"][11] = float("inf"), -float("inf")
 elif kind == "large":  # for 16 bits
     values["shift"][5] = 1e6
+elif kind in ("high", "low"):
+    values["wide"][5] = 1e6 if kind == "high" else -1e6
 last = "Log" if kind == "log" else "Tanh"
 save(path, model(graph(
     [node("Gather", ["table", "ids"], ["rows"]), node("MatMul", ["rows", "wide"], ["moved"]), node("Add", ["moved", "shift"], ["sum"]),
