@@ -36,8 +36,8 @@ constexpr char kUsage[] =
     "merge   writes the shards of a checkpoint as one file of full tensors\n"
     "diff    compares the tensors of two checkpoints, however they are split\n\n"
     "A PATH is the folder of a run (its newest checkpoint; verify: all of them), the folder of one\n"
-    "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage, or a\n"
-    "difference; 2: another error.\n";
+    "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage, a\n"
+    "checkpoint in ls that cannot be read, or a difference; 2: another error.\n";
 
 using Words = std::vector<std::string>;
 
@@ -70,7 +70,9 @@ std::vector<unsigned char> read(const CheckpointFiles &file, const std::string &
 
 //===-- ls ----------------------------------------------------------------------------------===//
 
-void listOne(const CheckpointPlace &place) {
+/// Returns false if it cannot be read, whatever is in it.
+bool listOne(const CheckpointPlace &place) {
+  bool isReadable = true;
   std::string name = fs::path(place.path).filename().string(), about;
   try {
     CheckpointFiles file(checkpointFile(place.path));
@@ -85,10 +87,14 @@ void listOne(const CheckpointPlace &place) {
             (files.size() == 1 ? " file" : " files") + ", " + valueOf(file, "program") + ", " +
             valueOf(file, "optimizer") + ", step " + valueOf(file, "step") + ", seed " +
             valueOf(file, "seed");
+  } catch (const Unreadable &error) {
+    about = std::string("cannot be read: ") + error.what();
+    isReadable = false;
   } catch (const Error &error) {
     about = std::string("damaged: ") + error.what();
   }
   std::printf("%-14s %s\n", printable(name).c_str(), printable(about).c_str());
+  return isReadable;
 }
 
 int list(const Words &words) {
@@ -99,8 +105,9 @@ int list(const Words &words) {
   if (error)
     fail("%s: %s", words[0].c_str(), error.message().c_str());
   std::vector<CheckpointPlace> places = checkpointsIn(words[0]);
+  bool areReadable = true;
   for (const CheckpointPlace &place : places)
-    listOne(place);
+    areReadable &= listOne(place);
   int64_t unfinished = 0;
   for (const fs::directory_entry &entry : entries)
     if (std::string name = entry.path().filename().string(); isUnfinishedName(name)) {
@@ -110,7 +117,7 @@ int list(const Words &words) {
     }
   if (places.empty() && unfinished == 0)
     newestCheckpoint(words[0]); // says what is missing
-  return 0;
+  return areReadable ? 0 : 1;
 }
 
 //===-- verify ------------------------------------------------------------------------------===//
