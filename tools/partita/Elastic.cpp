@@ -96,6 +96,13 @@ std::string partita::tool::checkElastic(const ElasticSizes &elastic, const Elast
     return elastic.text() + ": the plan is that of the largest size, so --mesh must have " +
            wanted + (planned ? ", not " + elastic.axis + "=" + std::to_string(planned) : "");
   }
+  if (most > 1 && elastic.sizes.front() == 1 && others == 1 && plan.get("zero-stage") != "0") {
+    ElasticSizes larger = elastic;
+    larger.sizes.erase(larger.sizes.begin());
+    return elastic.text() + ": with " + elastic.axis +
+           "=1, one rank holds everything, and --zero-stage has nothing to shard; use " +
+           larger.text() + ", or leave --zero-stage out";
+  }
   if (batch.microBatch == 0)
     return "the model's inputs have no batch dimension";
   // A model's own batch is split among the ranks as it is; else the accumulation makes up.
