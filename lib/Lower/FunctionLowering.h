@@ -93,11 +93,11 @@ private:
   mlir::Value totalCount;
   std::string lastComment;
   std::optional<Work> lastWork;
-  bool marksLayers; ///< where the computation is
+  bool marksLayers;                                           ///< where the computation is
   std::optional<int64_t> lastLayer = train::LayerAttr::kOnce; ///< at first, by the runtime
-  bool hasChanges = false;     ///< rt.begin_changes stands before: in the block, or around it
-  bool inBackward = false;     ///< of a micro-batch: what follows in it belongs to no forward pass
-  bool backward = false;       ///< for the reader: after the first gradient
+  bool hasChanges = false; ///< rt.begin_changes stands before: in the block, or around it
+  bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
+  bool backward = false;   ///< for the reader: after the first gradient
 };
 
 } // namespace partita::rt
