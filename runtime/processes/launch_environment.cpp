@@ -2,10 +2,8 @@
 
 #include "processes/launch_environment.h"
 #include "partita_rt/fingerprint.h"
-#include "partita_rt/launchers.h"
 #include "partita_rt/types.h"
 
-#include <cctype>
 #include <cstdlib>
 
 namespace partita_rt::processes {
@@ -21,50 +19,11 @@ bool isSet(const char *name) { return !textOf(name).empty(); }
 
 /// Returns the variable's number. Throws Error unless it is in 0 .. most.
 int numberOf(const char *name, int most) {
-  std::string text = textOf(name);
-  if (text.empty())
-    fail("the launcher's variable %s is not set", name);
-  bool digits = text.size() <= 9;
-  for (char c : text)
-    digits = digits && std::isdigit(static_cast<unsigned char>(c));
-  if (!digits || std::atoi(text.c_str()) > most)
-    fail("%s=%.40s: a number of 0 .. %d is expected", name, text.c_str(), most);
-  return std::atoi(text.c_str());
-}
-
-constexpr int kMostRanks = 1 << 20;
-
-LaunchEnvironment readPlace(const Launcher &names) {
-  LaunchEnvironment result;
-  result.launcher = names.name;
-  result.rank = numberOf(names.rank, kMostRanks);
-  result.ranks = numberOf(names.ranks, kMostRanks);
-  if (result.rank >= result.ranks)
-    fail("%s=%d, but %s=%d: ranks count from 0", names.rank, result.rank, names.ranks,
-         result.ranks);
-  if (isSet(names.localRank))
-    result.localRank = numberOf(names.localRank, kMostRanks);
-  if (result.localRank > result.rank) // local ranks are numbered in the order of ranks
-    fail("%s=%d, but %s=%d: a rank cannot come later on its host than among all", names.localRank,
-         result.localRank, names.rank, result.rank);
-  if (names.localRanks && isSet(names.localRanks)) {
-    int local = numberOf(names.localRanks, kMostRanks);
-    if (local > result.ranks || (result.localRank >= local))
-      fail("%s=%d, but %s=%d and %s=%d", names.localRanks, local, names.localRank, result.localRank,
-           names.ranks, result.ranks);
-  }
-  return result;
-}
-
-/// Checks that two launchers whose variables are both set agree, unless a variable of the inner one
-/// shows that it started the process.
-void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames,
-               const Launcher &outerNames) {
-  LaunchEnvironment outer = readPlace(outerNames);
-  if (outer.rank != inner.rank || outer.ranks != inner.ranks)
-    fail("%s=%d and %s=%d contradict %s=%d and %s=%d: which launcher has started this process?",
-         innerNames.rank, inner.rank, innerNames.ranks, inner.ranks, outerNames.rank, outer.rank,
-         outerNames.ranks, outer.ranks);
+  std::string problem;
+  int number = launchNumber(std::getenv, name, most, problem);
+  if (!problem.empty())
+    fail("%s", problem.c_str());
+  return number;
 }
 
 /// Returns ports below the system's range of ephemeral ports.
@@ -79,10 +38,10 @@ std::vector<int> portsFrom(const std::string &run) {
 
 /// Reads MASTER_ADDR and MASTER_PORT. `taken`: the launcher uses the port itself.
 void readAddress(LaunchEnvironment &environment, bool taken) {
-  if (isSet("MASTER_ADDR"))
-    environment.address = textOf("MASTER_ADDR");
-  if (isSet("MASTER_PORT")) {
-    int port = numberOf("MASTER_PORT", 65535);
+  if (isSet(kMasterAddress))
+    environment.address = textOf(kMasterAddress);
+  if (isSet(kMasterPort)) {
+    int port = numberOf(kMasterPort, 65535);
     if (port == 0)
       fail("MASTER_PORT=0: rank 0's port is expected, 1 .. 65535");
     if (!taken)
@@ -92,36 +51,22 @@ void readAddress(LaunchEnvironment &environment, bool taken) {
 
 } // namespace
 
-static LaunchEnvironment readTorchrun() {
-  LaunchEnvironment result = readPlace(kTorchrun);
-  std::string own = textOf("PARTITA_RUN_ID"), elastic = textOf("TORCHELASTIC_RUN_ID");
-  if (!own.empty())
-    result.launcher = "partita run";
-  if (own.empty() && elastic.empty()) {
-    if (isSet(kOpenMpi.rank))
-      checkSame(result, kTorchrun, kOpenMpi);
-    else if (isSet(kSlurm.ranks))
-      checkSame(result, kTorchrun, kSlurm);
-  }
-  if (result.ranks == 1)
-    return result;
-  for (const char *name : {"MASTER_ADDR", "MASTER_PORT"})
+/// These read where rank 0 is, and the run's name.
+static void readTorchrun(LaunchEnvironment &result) {
+  std::string own = textOf(kPartitaRunId), elastic = textOf(kTorchrunRunId);
+  for (const char *name : {kMasterAddress, kMasterPort})
     if (!isSet(name))
       fail("RANK and WORLD_SIZE are set, %s is not: where is rank 0?", name);
   // torchrun's agent itself listens on MASTER_PORT.
   readAddress(result, !elastic.empty() && textOf("TORCHELASTIC_USE_AGENT_STORE") != "False");
   result.run = own + " " + elastic + " " + textOf("TORCHELASTIC_RESTART_COUNT") + " " +
-               textOf("MASTER_ADDR") + " " + textOf("MASTER_PORT");
+               textOf(kMasterAddress) + " " + textOf(kMasterPort);
   if (!own.empty() || !elastic.empty())
     for (int port : portsFrom(result.run))
       result.ports.push_back(port);
-  return result;
 }
 
-static LaunchEnvironment readOpenMpi() {
-  LaunchEnvironment result = readPlace(kOpenMpi);
-  if (result.ranks == 1)
-    return result;
+static void readOpenMpi(LaunchEnvironment &result) {
   bool oneHost =
       isSet(kOpenMpi.localRanks) && numberOf(kOpenMpi.localRanks, kMostRanks) == result.ranks;
   if (oneHost)
@@ -139,13 +84,9 @@ static LaunchEnvironment readOpenMpi() {
          "MASTER_PORT=PORT");
   if (result.ports.empty())
     result.ports = portsFrom(result.run);
-  return result;
 }
 
-static LaunchEnvironment readSlurm() {
-  LaunchEnvironment result = readPlace(kSlurm);
-  if (result.ranks == 1)
-    return result;
+static void readSlurm(LaunchEnvironment &result) {
   if (isSet("SLURM_STEP_NUM_NODES") && numberOf("SLURM_STEP_NUM_NODES", kMostRanks) == 1)
     result.address = "127.0.0.1"; // a node's name in Slurm may have no address
   readAddress(result, false);
@@ -159,28 +100,35 @@ static LaunchEnvironment readSlurm() {
                textOf("SLURM_RESTART_COUNT");
   if (result.ports.empty())
     result.ports = portsFrom(result.run);
-  return result;
 }
 
-LaunchEnvironment readEnvironment() {
-  if (isSet(kTorchrun.rank) && isSet(kTorchrun.ranks))
-    return readTorchrun();
-  // Other systems set one of the two as well: alone, it matters only without another launcher.
-  if (isSet(kOpenMpi.rank))
-    return readOpenMpi();
-  if (isSet(kSlurm.rank) && isSet(kSlurm.ranks))
-    return readSlurm();
-  if (isSet(kTorchrun.rank) || (isSet(kTorchrun.ranks) && textOf(kTorchrun.ranks) != "1"))
-    fail("of the launcher's variables RANK and WORLD_SIZE one is set, the other one is not");
-  return {};
+LaunchEnvironment readEnvironment(const Launched &launched) {
+  if (!launched.problem.empty())
+    fail("%s", launched.problem.c_str());
+  LaunchEnvironment result;
+  if (!launched.launcher)
+    return result;
+  result.launcher = launched.launcher->name;
+  result.rank = launched.rank;
+  result.ranks = launched.ranks;
+  result.localRank = launched.localRank;
+  if (result.ranks == 1)
+    return result;
+  if (launched.launcher == &kOpenMpi)
+    readOpenMpi(result);
+  else if (launched.launcher == &kSlurm)
+    readSlurm(result);
+  else
+    readTorchrun(result);
+  return result;
 }
 
 std::string launchName() {
   std::string text = "launch";
   for (const char *name :
-       {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PARTITA_RUN_ID", "TORCHELASTIC_RUN_ID",
-        "TORCHELASTIC_RESTART_COUNT", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE",
-        "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"})
+       {kTorchrun.ranks, kMasterAddress, kMasterPort, kPartitaRunId, kTorchrunRunId,
+        "TORCHELASTIC_RESTART_COUNT", kOpenMpi.ranks, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+        "SLURM_JOB_ID", "SLURM_STEP_ID", kSlurm.ranks})
     text += " " + textOf(name);
   return text;
 }

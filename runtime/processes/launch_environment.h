@@ -3,12 +3,14 @@
 #ifndef PARTITA_RT_PROCESSES_LAUNCH_ENVIRONMENT_H
 #define PARTITA_RT_PROCESSES_LAUNCH_ENVIRONMENT_H
 
+#include "partita_rt/launchers.h"
+
 #include <string>
 #include <vector>
 
 namespace partita_rt::processes {
 
-/// A process's place among those that a launcher has started.
+/// A process's position among those that a launcher has started, and where it meets them.
 struct LaunchEnvironment {
   std::string launcher; ///< "torchrun", "partita run", "mpirun", "srun"; "" without a launcher
   int rank = 0;
@@ -19,14 +21,11 @@ struct LaunchEnvironment {
   std::string run;        ///< distinguishes this run from others whose processes it might meet
 };
 
-/// Reads the variables of the first of these that has started the process:
-///   torchrun, partita run   RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT
-///   mpirun (Open MPI)       OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE
-///   srun (Slurm)            SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_STEP_NODELIST
-/// MASTER_ADDR and MASTER_PORT also count for the last two; without them, rank 0 is looked for on
-/// this host, or on the first host of the step, at a port derived from the job's name. Without a
-/// launcher there is one rank. Throws Error for invalid or contradictory values.
-LaunchEnvironment readEnvironment();
+/// Adds to a process's position where its launcher's other processes are. MASTER_ADDR and MASTER_PORT
+/// say so, for any launcher; without them, ranks of mpirun and srun look for rank 0 on this host, or on
+/// the first host of the step, at a port derived from the job's name. Without a launcher there is one
+/// rank. Throws Error for invalid or contradictory values, and if only MPI knows the ranks.
+LaunchEnvironment readEnvironment(const Launched &launched = whoLaunched(/*asksMpi=*/false));
 
 /// Returns a name that distinguishes the ranks of this launch from others, however wrong their
 /// variables are: it is made of all variables that are equal on all of them.

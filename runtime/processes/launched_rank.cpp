@@ -30,9 +30,9 @@ LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &
   });
 }
 
-LaunchEnvironment environmentOrExit(const char *program) {
+LaunchEnvironment environmentOrExit(const Launched &launched, const char *program) {
   try {
-    return readEnvironment();
+    return readEnvironment(launched);
   } catch (const std::exception &exception) {
     FirstHere first(launchName() + " of " + std::to_string(getppid()) + ": " + program + ": " +
                     exception.what());

@@ -19,9 +19,9 @@ struct LaunchedRank {
   Rendezvous rendezvous; ///< uses the others
 };
 
-/// Reads the launcher's variables. Ranks with invalid ones cannot meet: among those that one launcher
+/// Does readEnvironment. Ranks with invalid variables cannot meet: among those that one launcher
 /// has started on a machine, one prints the error, and all exit with 1.
-LaunchEnvironment environmentOrExit(const char *program);
+LaunchEnvironment environmentOrExit(const Launched &launched, const char *program);
 
 } // namespace partita_rt::processes
 

@@ -7,6 +7,7 @@
 
 #include "tools/partita/Processes.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/LaunchedRanks.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/StoppedRanks.h"
@@ -109,11 +110,11 @@ public:
     int port = freePort();
     if (port < 0)
       return refuse("no port of this host is free for the ranks to meet");
-    setVariable("WORLD_SIZE", count);
-    setVariable("LOCAL_WORLD_SIZE", count);
-    setVariable("MASTER_PORT", port);
-    setenv("MASTER_ADDR", "127.0.0.1", 1);
-    setenv("PARTITA_RUN_ID",
+    setVariable(partita_rt::kPartitaRun.ranks, count);
+    setVariable(partita_rt::kPartitaRun.localRanks, count);
+    setVariable(partita_rt::kMasterPort, port);
+    setenv(partita_rt::kMasterAddress, "127.0.0.1", 1);
+    setenv(partita_rt::kPartitaRunId,
            (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
     noteSignals();
     stopped.emplace(timeoutOf(argv), /*alone=*/false);
@@ -178,8 +179,8 @@ private:
       _exit(1);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     if (rank) {
-      setVariable("RANK", *rank);
-      setVariable("LOCAL_RANK", *rank);
+      setVariable(partita_rt::kPartitaRun.rank, *rank);
+      setVariable(partita_rt::kPartitaRun.localRank, *rank);
     }
     if (int none = rank.value_or(0) > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
       dup2(none, STDIN_FILENO); // rank 0 has the terminal

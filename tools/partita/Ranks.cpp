@@ -27,37 +27,18 @@ static constexpr int kHostsPatience = 600;
 /// Seconds that the first rank has to report an error that all ranks have.
 static constexpr int kReportSeconds = 5;
 
-/// Returns this process's rank, if a launcher has started it as one of several.
-static std::optional<StringRef> launchedRank() {
-  using namespace partita_rt;
-  for (const Launcher *launcher : {&kTorchrun, &kOpenMpi})
-    if (const char *rank = getenv(launcher->rank); rank && getenv(launcher->ranks))
-      return StringRef(rank); // other systems set RANK alone
-  if (isOnlyProcess())
-    return std::nullopt;
-  for (const Launcher *launcher : {&kPmi, &kPmix, &kSlurm})
-    if (const char *rank = getenv(launcher->rank);
-        rank && (launcher != &kSlurm || getenv(launcher->ranks)))
-      return StringRef(rank);
-  return std::nullopt;
-}
+/// Whoever has launched this process: the program may ask MPI.
+static partita_rt::Launched launch() { return partita_rt::whoLaunched(/*asksMpi=*/true); }
 
-static bool isLaunched() { return launchedRank().has_value(); }
-
-/// Returns how many processes the launcher has started; nothing if none has, or it does not say.
+/// Returns how many ranks the launcher runs; nothing if there is none, or it does not say.
 static std::optional<int64_t> launchedRanks() {
-  using namespace partita_rt;
-  int64_t ranks;
-  if (isLaunched())
-    for (const Launcher *launcher : {&kTorchrun, &kOpenMpi, &kPmi, &kSlurm})
-      if (const char *text = getenv(launcher->ranks);
-          text && !StringRef(text).getAsInteger(10, ranks))
-        return ranks;
-  return std::nullopt;
+  partita_rt::Launched launched = launch();
+  return launched.launcher && launched.ranks > 0 ? std::optional<int64_t>(launched.ranks)
+                                                 : std::nullopt;
 }
 
 /// Does this process print for all ranks that a launcher has started?
-static bool isFirst() { return launchedRank().value_or("0") == "0"; }
+static bool isFirst() { return launch().rank == 0; }
 
 /// Prints import's guesses about the weights that are trained here.
 static void tellNotes(const json::Object &manifest, StringRef folder) {
@@ -248,7 +229,7 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
   auto mentions = [&](StringRef name) {
     return llvm::any_of(supervision.launcher, [&](StringRef word) { return word.contains(name); });
   };
-  if (waits && isLaunched())
+  if (waits && launch().isRank())
     return "--max-restarts and --launcher: a launcher has started this process as one of several; "
            "start it by 'partita run ... --launcher COMMAND', or let the launcher restart it, with "
            "--resume auto";
@@ -289,7 +270,7 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
     tellNotes(starts.manifest(), folder);
   if (std::string problem = checkSupervision(supervision, starts); !problem.empty())
     return fail(command, problem);
-  if (supervision.waits() || (starts.startsRanks() && !isLaunched() && !onlyText))
+  if (supervision.waits() || (starts.startsRanks() && !launch().isRank() && !onlyText))
     return superviseRun(command, words, supervision.maxRestarts, starts);
   std::string program = starts.executable();
   std::vector<char *> argv{program.data()};

@@ -27,7 +27,7 @@ public:
   int processes() const { return processCount; }
   /// Is this process its launcher's first, according to the environment? For text that is printed
   /// before the processes have joined.
-  static bool isFirstStarted();
+  static bool isFirstStarted(const Program &program);
   /// Returns the help text for starting the program: "mpirun -np RANKS NAME ...".
   static std::string usage(const Program &program);
   /// Throws Error if the processes that were started cannot be the program's ranks.

@@ -300,7 +300,7 @@ static void setTimeoutOfJoining(int argc, char **argv) {
 
 int programMain(int argc, char **argv, const Program &program) {
   std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` fails its write instead
-  handleSignals(program.name, World::isFirstStarted());
+  handleSignals(program.name, World::isFirstStarted(program));
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);

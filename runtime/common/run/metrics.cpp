@@ -242,12 +242,9 @@ void TensorBoard::add(const StepLine &line) {
 
 //===-- Progress ----------------------------------------------------------------------------===//
 
-/// Open MPI gives its processes a terminal of their own, whatever its own output is.
-static bool underMpirun() { return std::getenv(kOpenMpi.ranks); }
-
 Progress::Progress(const RunOptions &options, int64_t firstStep,
                    std::unique_ptr<Stragglers> stragglers)
-    : stragglers(std::move(stragglers)), terminal(isatty(STDOUT_FILENO) && !underMpirun()),
+    : stragglers(std::move(stragglers)), terminal(isatty(STDOUT_FILENO) && !isBelowMpirun()),
       first(firstStep), last(options.steps.value_or(0)), every(options.printEvery),
       begin(std::chrono::steady_clock::now()), drawn(begin) {
   if (every == 0)

@@ -10,53 +10,15 @@
 #include "cpu/ranks/thread_ranks.h"
 #include "partita_rt/launchers.h"
 
-#include <cstdlib>
-#include <cstring>
-
 namespace partita_rt {
 
-namespace {
-
-/// Who has started this process as one of several.
-enum class Started : uint8_t {
-  Alone, ///< nobody: ranks are threads
-  ByMpi, ///< a launcher that MPI can ask for the process's place
-  ByOther,
-};
-
-/// Are such variables set, for several processes?
-bool has(const Launcher &launcher) {
-  return std::getenv(launcher.rank) && launchNumber(launcher.ranks) > 1;
+/// Who has launched this process, and does MPI's library know it as a rank?
+static Launched launchOf(const Program &program) {
+  return whoLaunched(joinByMpi != nullptr, rankCount(program));
 }
-
-/// Are some of torchrun's variables set, but not for a place among several processes? Then reading
-/// them says what is wrong. Other systems set RANK as well: alone it has no effect.
-bool isHalfSet() {
-  const char *ranks = std::getenv(kTorchrun.ranks);
-  return (ranks && std::strcmp(ranks, "1") != 0) ||
-         (std::getenv(kTorchrun.rank) && std::getenv("MASTER_ADDR"));
+static bool joinsByMpi(const Launched &launched) {
+  return joinByMpi && launched.isRank() && launched.launcher->isMpi;
 }
-
-/// Has a launcher started the process that MPI knows?
-bool isMpiProcess() {
-  if (std::getenv(kOpenMpi.ranks))
-    return true;
-  // Slurm offers PMI to steps of one task as well, in which all ranks should be threads.
-  return !isOnlyProcess() && (std::getenv(kPmi.ranks) || std::getenv(kPmix.rank));
-}
-
-/// Of two launchers, one of which has started the other, the one counts that has started as many
-/// processes as the program has ranks; `ranks`: 0 if that does not matter.
-Started whoStarted(int ranks) {
-  bool byTorchrun = has(kTorchrun), byMpi = isMpiProcess() && joinByMpi;
-  bool fitsMpi = launchNumber(kOpenMpi.ranks) == ranks || launchNumber(kTorchrun.ranks) != ranks;
-  if (byMpi && (!byTorchrun || fitsMpi))
-    return Started::ByMpi;
-  return byTorchrun || has(kSlurm) || has(kOpenMpi) || isHalfSet() ? Started::ByOther
-                                                                   : Started::Alone;
-}
-
-} // namespace
 
 //===-- World -------------------------------------------------------------------------------===//
 
@@ -68,35 +30,24 @@ struct World::Launch {
 
 World::World(const Program &program) {
   startWithoutBlasThreads();
-  switch (whoStarted(rankCount(program))) {
-  case Started::Alone:
-    return;
-  case Started::ByMpi:
+  Launched launched = launchOf(program);
+  if (joinsByMpi(launched)) {
     launch = std::make_unique<Launch>(Launch{joinByMpi(program), true});
     processRank = launch->processes->rank();
     processCount = launch->processes->ranks();
-    return;
-  case Started::ByOther:
-    processes::LaunchEnvironment environment = processes::environmentOrExit(program.name);
+  } else if (launched.isRank() || !launched.problem.empty()) {
+    processes::LaunchEnvironment environment = processes::environmentOrExit(launched, program.name);
     processRank = environment.rank;
     processCount = environment.ranks;
     // If their number is wrong, they do not wait for each other to learn it.
     if (processCount > 1 && processCount == rankCount(program))
       launch = std::make_unique<Launch>(Launch{joinBySockets(environment, program), false});
-    return;
   }
 }
 
 World::~World() = default;
 
-bool World::isFirstStarted() {
-  if (std::getenv(kOpenMpi.ranks))
-    return launchNumber(kOpenMpi.rank) == 0;
-  for (const Launcher *launcher : {&kTorchrun, &kSlurm})
-    if (has(*launcher))
-      return launchNumber(launcher->rank) == 0;
-  return launchNumber(kPmix.rank) == 0; // 0 if there is none
-}
+bool World::isFirstStarted(const Program &program) { return launchOf(program).rank == 0; }
 
 std::string World::usage(const Program &program) {
   return std::string("mpirun -np RANKS ") + program.name +
@@ -105,10 +56,11 @@ std::string World::usage(const Program &program) {
 
 void World::check(const Program &program) const {
   int ranks = rankCount(program);
-  if (launch && launch->isMpi && processCount == 1 && has(kPmi))
+  Launched launched = launchOf(program);
+  if (launch && launch->isMpi && processCount == 1 && launched.launcher == &kPmi)
     fail("%s started %d processes (%s, %s) that Open MPI cannot join; use Open MPI's mpirun, srun, "
          "or torchrun",
-         kPmi.name, launchNumber(kPmi.ranks), kPmi.rank, kPmi.ranks);
+         kPmi.name, launched.ranks, kPmi.rank, kPmi.ranks);
   if ((launch || processCount > 1) && processCount != ranks)
     fail("the program was compiled for %d ranks (%s), %d %s; start %d, or compile it with another "
          "--mesh",

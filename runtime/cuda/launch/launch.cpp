@@ -186,7 +186,8 @@ struct World::Launch : processes::LaunchedRank {
 
 /// If the number of processes is not that of ranks, they do not wait for each other to learn it.
 World::World(const Program &program) {
-  processes::LaunchEnvironment environment = processes::environmentOrExit(program.name);
+  processes::LaunchEnvironment environment =
+      processes::environmentOrExit(whoLaunched(/*asksMpi=*/false), program.name);
   processRank = environment.rank;
   processCount = environment.ranks;
   if (processCount != rankCount(program))
@@ -196,13 +197,7 @@ World::World(const Program &program) {
 
 World::~World() = default;
 
-bool World::isFirstStarted() {
-  try {
-    return processes::readEnvironment().rank == 0;
-  } catch (const std::exception &) {
-    return true; // cannot tell
-  }
-}
+bool World::isFirstStarted(const Program &) { return whoLaunched(/*asksMpi=*/false).rank == 0; }
 
 std::string World::usage(const Program &program) {
   return std::string("torchrun --no-python --nproc-per-node GPUS ") + program.name +
