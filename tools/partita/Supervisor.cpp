@@ -5,6 +5,7 @@
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/option_words.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Verdict.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <fcntl.h>
@@ -153,23 +154,6 @@ static void waitForLock(const std::string &folder) {
   }
 }
 
-/// Could the program end otherwise if it were started again? A launcher reports the signal that ended
-/// one of its processes as 128 more, or hides its processes' statuses, as torchrun does: `saved`, a
-/// checkpoint that the program has completed, shows then that it can do a step.
-static bool mayEndOtherwise(const Outcome &outcome, bool saved) {
-  if (outcome.interrupted || outcome.signal)
-    return false;
-  int number = outcome.status > 128 ? outcome.status - 128 : 0;
-  if (is_contained(partita_rt::kEndingSignals, number))
-    return false; // somebody has ended it
-  return !outcome.why.empty() || number > 0 || outcome.status == partita_rt::kFailedWhileTraining ||
-         (outcome.status != 0 && saved);
-}
-
-/// How many starts may fail before their first step, in succession, if the run has trained before or
-/// it is not known why.
-static constexpr int kMostRefusals = 6;
-
 /// Returns the seconds to wait before a restart, after so many starts that failed before their first
 /// step: what they have met, such as a file system that is read-only for now, may pass.
 static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
@@ -196,11 +180,11 @@ public:
   int run();
 
 private:
-  bool mayHelp(int64_t restarts, bool hasSaved);
+  Verdict decide(bool isRestart, bool hasSaved) const;
   void checkIsComplete();
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
-  void tellEnd(int64_t restarts, bool mayHelp) const;
+  void tellEnd(int64_t restarts) const;
 
   StringRef command;
   ResumeWords words;
@@ -210,27 +194,29 @@ private:
   Anchor anchor;
   std::optional<Checkpoints> others;
 
-  Outcome outcome;              ///< of the last start
-  bool hasTrained = false;      ///< some start has
-  bool needsFewer = false;      ///< the next start, ranks
-  int refusals = 0;             ///< starts in succession that failed before their first step
-  std::vector<std::string> now; ///< arguments of the next start
-  std::string from;             ///< its checkpoint; "": it begins again
+  Outcome outcome;                  ///< of the last start
+  Verdict verdict = Verdict::Final; ///< on it
+  bool hasTrained = false;          ///< some start has
+  int refusals = 0;                 ///< starts in succession that failed before their first step
+  std::vector<std::string> now;     ///< arguments of the next start
+  std::string from;                 ///< its checkpoint; "": it begins again
 };
 
 } // namespace
 
-/// May another start help? `hasSaved`: the last one has completed a checkpoint.
-bool Supervisor::mayHelp(int64_t restarts, bool hasSaved) {
-  bool otherwise = mayEndOtherwise(outcome, hasSaved);
-  // What has run before fails before its first step if ranks are lost for good, something is missing
-  // for a while, or a rank is lost in set-up and the launcher does not say so.
-  bool isRefused = (restarts > 0 || outcome.isUnexplained) && !otherwise && outcome.status != 0 &&
-                   !outcome.signal && !outcome.interrupted;
-  needsFewer = restarts > 0 && isRefused && starts.hasFewer();
-  refusals = isRefused && !needsFewer ? refusals + 1 : 0;
-  bool mayPass = hasTrained || outcome.isUnexplained;
-  return otherwise || needsFewer || (isRefused && mayPass && refusals < kMostRefusals);
+/// `hasSaved`: the last start has completed a checkpoint.
+Verdict Supervisor::decide(bool isRestart, bool hasSaved) const {
+  StartFacts facts;
+  facts.status = outcome.status;
+  facts.askedToEnd = outcome.interrupted || outcome.signal;
+  facts.hasCause = !outcome.why.empty();
+  facts.isUnexplained = outcome.isUnexplained;
+  facts.hasSaved = hasSaved;
+  facts.isRestart = isRestart;
+  facts.hasTrained = hasTrained;
+  facts.hasFewer = starts.hasFewer();
+  facts.refusals = refusals;
+  return verdictOf(facts);
 }
 
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last command
@@ -260,7 +246,7 @@ std::string Supervisor::prepareRestart() {
              ? ""
              : partita_rt::newestPlace(words.folder);
   hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
-  std::string problem = starts.prepare(needsFewer);
+  std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }
 
@@ -278,10 +264,10 @@ void Supervisor::tellRestart(int64_t number) const {
 }
 
 /// Prints what the program has not said itself.
-void Supervisor::tellEnd(int64_t restarts, bool mayHelp) const {
+void Supervisor::tellEnd(int64_t restarts) const {
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (restarts > 0 && mayHelp)
+  if (restarts > 0 && isRestart(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");
 }
@@ -294,9 +280,10 @@ int Supervisor::run() {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
     checkIsComplete();
-    bool helps = mayHelp(restarts, before.hasNew(words.folder));
-    if (restarts == maxRestarts || !helps) {
-      tellEnd(restarts, helps);
+    verdict = decide(restarts > 0, before.hasNew(words.folder));
+    refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
+    if (restarts == maxRestarts || !isRestart(verdict)) {
+      tellEnd(restarts);
       break;
     }
     if (std::string problem = prepareRestart(); !problem.empty()) {

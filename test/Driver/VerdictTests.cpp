@@ -1,0 +1,83 @@
+//===- VerdictTests.cpp - when a supervisor starts a run again --------------------------------===//
+
+#include "runtime/include/partita_rt/exit_status.h"
+#include "tools/partita/Verdict.h"
+#include <gtest/gtest.h>
+
+using namespace partita::tool;
+
+namespace {
+
+constexpr int kRefused = partita_rt::kRefused, kTraining = partita_rt::kFailedWhileTraining;
+
+struct Row {
+  const char *what;
+  StartFacts facts;
+  Verdict verdict;
+};
+
+/// Facts of a start with this status; then some are set.
+template <typename... Flags> StartFacts facts(int status, Flags... flags) {
+  StartFacts result;
+  result.status = status;
+  ((result.*flags = true), ...);
+  return result;
+}
+
+constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
+               kUnexplained = &StartFacts::isUnexplained, kSaved = &StartFacts::hasSaved,
+               kRestart = &StartFacts::isRestart, kTrained = &StartFacts::hasTrained,
+               kFewer = &StartFacts::hasFewer;
+
+TEST(Verdict, Table) {
+  const Row rows[] = {
+      {"done", facts(0), Verdict::Ended},
+      {"done at last", facts(0, kRestart, kTrained, kFewer, kSaved), Verdict::Ended},
+
+      {"Ctrl-C", facts(0, kAsked), Verdict::AskedToEnd},
+      {"a signal, and then it failed", facts(kTraining, kAsked, kCause, kSaved),
+       Verdict::AskedToEnd},
+      {"mpirun reports SIGTERM", facts(128 + SIGTERM), Verdict::AskedToEnd},
+      {"the same of a restart", facts(128 + SIGTERM, kRestart, kTrained, kFewer),
+       Verdict::AskedToEnd},
+
+      {"kill -9 of a rank", facts(kTraining, kCause), Verdict::RestartNow},
+      {"kill -9 of the only process", facts(1, kCause), Verdict::RestartNow},
+      {"mpirun reports SIGKILL", facts(128 + SIGKILL), Verdict::RestartNow},
+      {"a rank fails in a step", facts(kTraining), Verdict::RestartNow},
+      {"and again", facts(kTraining, kRestart, kTrained, kFewer), Verdict::RestartNow},
+      {"torchrun hides the status", facts(1, kSaved, kUnexplained), Verdict::RestartNow},
+      {"a launcher ends early", facts(kTraining, kCause), Verdict::RestartNow},
+
+      {"a wrong option", facts(kRefused), Verdict::Final},
+      {"fewer ranks do not mend it", facts(kRefused, kFewer), Verdict::Final},
+      {"a restart of what never trained", facts(kRefused, kRestart), Verdict::Final},
+
+      {"a restart is refused", facts(kRefused, kRestart, kTrained), Verdict::RestartLater},
+      {"torchrun, before the first step", facts(1, kUnexplained), Verdict::RestartLater},
+      {"ranks are lost for good", facts(kRefused, kRestart, kTrained, kFewer),
+       Verdict::RestartWithFewer},
+      {"before anything was saved", facts(1, kRestart, kUnexplained, kFewer),
+       Verdict::RestartWithFewer},
+  };
+  for (const Row &row : rows)
+    EXPECT_EQ(int(verdictOf(row.facts)), int(row.verdict)) << row.what;
+}
+
+TEST(Verdict, RefusalsInSuccessionHaveALimit) {
+  StartFacts refused = facts(kRefused, kRestart, kTrained);
+  int restarts = 0;
+  while (verdictOf(refused) == Verdict::RestartLater && restarts < 100)
+    refused.refusals = ++restarts;
+  EXPECT_EQ(restarts, kMostRefusals - 1);
+  EXPECT_EQ(verdictOf(refused), Verdict::Final);
+}
+
+TEST(Verdict, WhichOnesRestart) {
+  for (Verdict verdict : {Verdict::RestartNow, Verdict::RestartLater, Verdict::RestartWithFewer})
+    EXPECT_TRUE(isRestart(verdict));
+  for (Verdict verdict : {Verdict::Ended, Verdict::AskedToEnd, Verdict::Final})
+    EXPECT_FALSE(isRestart(verdict));
+}
+
+} // namespace

@@ -1,0 +1,36 @@
+//===- Verdict.cpp - what a supervisor does when a start has ended ----------------------------===//
+
+#include "tools/partita/Verdict.h"
+#include "runtime/include/partita_rt/exit_status.h"
+#include <algorithm>
+#include <iterator>
+
+using namespace partita::tool;
+
+/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0.
+static int signalIn(int status) { return status > 128 ? status - 128 : 0; }
+
+static bool asksToEnd(int signal) {
+  using partita_rt::kEndingSignals;
+  return std::find(std::begin(kEndingSignals), std::end(kEndingSignals), signal) !=
+         std::end(kEndingSignals);
+}
+
+Verdict partita::tool::verdictOf(const StartFacts &facts) {
+  int signal = signalIn(facts.status);
+  if (facts.askedToEnd || asksToEnd(signal))
+    return Verdict::AskedToEnd;
+  if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
+    return Verdict::RestartNow;
+  if (facts.status == 0)
+    return Verdict::Ended;
+  // A launcher may hide its processes' statuses, as torchrun does.
+  if (facts.hasSaved)
+    return Verdict::RestartNow;
+  // What has run before fails before its first step if ranks are lost for good, something is missing
+  // for a while, or a rank is lost in set-up and the launcher does not say so.
+  if (facts.isRestart && facts.hasFewer)
+    return Verdict::RestartWithFewer;
+  bool mayPass = facts.isUnexplained || (facts.isRestart && facts.hasTrained);
+  return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
+}

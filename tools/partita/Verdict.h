@@ -1,0 +1,44 @@
+//===- Verdict.h - what a supervisor does when a start has ended --------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_VERDICT_H
+#define PARTITA_TOOLS_VERDICT_H
+
+namespace partita::tool {
+
+/// How many starts may fail before their first step, in succession, if the run has trained before or
+/// it is not known why.
+inline constexpr int kMostRefusals = 6;
+
+/// What is known of a start that has ended, and of those before it.
+struct StartFacts {
+  int status = 0;             ///< with which the program, or its launcher, has ended
+  bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
+  bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
+  bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
+  bool hasSaved = false;      ///< it has completed a checkpoint, so it can do a step
+  bool isRestart = false;
+  bool hasTrained = false; ///< some start before has completed a step
+  bool hasFewer = false;   ///< the next start could have fewer ranks
+  int refusals = 0;        ///< starts before, in succession, that failed before their first step
+};
+
+enum class Verdict {
+  Ended,            ///< everything is done
+  AskedToEnd,       ///< by a signal
+  RestartNow,       ///< what has happened need not recur
+  RestartLater,     ///< what has happened may pass, such as a file system that is read-only for now
+  RestartWithFewer, ///< ranks may be lost for good
+  Final,            ///< what has happened would recur
+};
+
+inline bool isRestart(Verdict verdict) {
+  return verdict == Verdict::RestartNow || verdict == Verdict::RestartLater ||
+         verdict == Verdict::RestartWithFewer;
+}
+
+/// Decides; whether --max-restarts allows a restart is another question.
+Verdict verdictOf(const StartFacts &facts);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_VERDICT_H
