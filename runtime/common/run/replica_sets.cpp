@@ -52,12 +52,13 @@ std::vector<ReplicaSet> replicaSets(const Program &program,
 namespace {
 
 /// Ranks with replicas of a tensor: all of them, or those along one mesh axis.
-using Line = std::vector<int>;
+using ReplicaGroup = std::vector<int>;
 constexpr int kAllAxes = -1;
 
-/// Returns the lines of a set.
-std::vector<Line> linesOf(const Program &program, const ReplicaSet &set, int axis) {
-  std::map<std::pair<int, int>, Line> lines; // by first owner, and by the line's first rank
+/// Returns the groups of a set, along an axis.
+std::vector<ReplicaGroup> groupsOf(const Program &program, const ReplicaSet &set, int axis) {
+  // By first owner, and by the group's first rank.
+  std::map<std::pair<int, int>, ReplicaGroup> groups;
   int below = 1;
   for (int64_t inner = program.mesh.size() - 1; inner > axis; --inner)
     below *= program.mesh[inner].size;
@@ -66,25 +67,26 @@ std::vector<Line> linesOf(const Program &program, const ReplicaSet &set, int axi
   };
   for (int r = 0; r < int(set.first.size()); ++r)
     if (int first = set.first[size_t(r)]; first >= 0)
-      lines[{first, begin(r)}].push_back(r);
-  std::vector<Line> result;
-  for (auto &[key, line] : lines)
-    if (line.size() > 1)
-      result.push_back(std::move(line));
+      groups[{first, begin(r)}].push_back(r);
+  std::vector<ReplicaGroup> result;
+  for (auto &[key, group] : groups)
+    if (group.size() > 1)
+      result.push_back(std::move(group));
   return result;
 }
 
-/// Adds the difference of a tensor's hashes (one per rank) on a line, if there is one.
-void addDifference(const Line &line, size_t tensor, const std::function<uint64_t(int rank)> &hashOn,
+/// Adds the difference of a tensor's hashes (one per rank) in a group, if there is one.
+void addDifference(const ReplicaGroup &group, size_t tensor,
+                   const std::function<uint64_t(int rank)> &hashOn,
                    std::vector<ReplicaDifference> &differences) {
   std::map<uint64_t, size_t> counts;
-  for (int r : line)
+  for (int r : group)
     ++counts[hashOn(r)];
   if (counts.size() < 2)
     return;
   ReplicaDifference difference{tensor, {}, {}};
-  for (int r : line) {
-    bool isMajority = 2 * counts[hashOn(r)] > line.size();
+  for (int r : group) {
+    bool isMajority = 2 * counts[hashOn(r)] > group.size();
     (isMajority ? difference.equal : difference.odd).push_back(r);
   }
   differences.push_back(std::move(difference));
@@ -107,10 +109,10 @@ std::vector<ReplicaDifference> findDifferences(const Program &program,
   for (int axis = kAllAxes; axis < int(program.mesh.size()); ++axis) {
     std::vector<ReplicaDifference> along;
     for (const ReplicaSet &set : sets)
-      for (const Line &line : linesOf(program, set, axis))
+      for (const ReplicaGroup &group : groupsOf(program, set, axis))
         for (size_t tensor : set.tensors)
           addDifference(
-              line, tensor, [&](int r) { return hashes[size_t(r) * tensors + tensor]; }, along);
+              group, tensor, [&](int r) { return hashes[size_t(r) * tensors + tensor]; }, along);
     if (!along.empty() && (fewest.empty() || tensorsIn(along) < tensorsIn(fewest)))
       fewest = std::move(along); // of all axes if no axis has fewer: more ranks are a majority
   }
