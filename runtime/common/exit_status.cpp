@@ -18,13 +18,12 @@ void noteLoss() { hasLost = true; }
 
 int failureStatus() { return hasTrained || hasLost ? kFailedWhileTraining : kRefused; }
 
-int ownFailureStatus() {
+void markRefusal() {
   const char *path = std::getenv(kRefusalFileVariable);
-  int status = failureStatus();
-  if (path && status == kRefused)
-    if (int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); file >= 0)
-      close(file);
-  return status;
+  if (!path || failureStatus() != kRefused)
+    return;
+  if (int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); file >= 0)
+    close(file);
 }
 
 } // namespace partita_rt

@@ -8,13 +8,15 @@ namespace partita_rt {
 
 /// Notes that a rank of this process has completed a training step.
 void noteStep();
-/// Notes that this process ends the run because a rank does not get on, which starting it again may help against.
+/// Notes that this process ends the run because a rank makes no progress, so that
+/// a restart may help.
 void noteLoss();
 /// Returns the status of an error that happens now.
 int failureStatus();
-/// The same of an error that this program has found by itself, and says: if it is kRefused, makes the
-/// file that kRefusalFileVariable names.
-int ownFailureStatus();
+/// Call this for an error that this program has found by itself and reports. If no restart would help
+/// (failureStatus() is kRefused), it makes the file that kRefusalFileVariable names: by it a
+/// supervisor knows, although a launcher hides the status.
+void markRefusal();
 
 } // namespace partita_rt
 

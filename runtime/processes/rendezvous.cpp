@@ -58,7 +58,7 @@ std::string Rendezvous::agree(const std::string &error) {
 }
 
 void Rendezvous::fail(const std::string &message) {
-  ownFailureStatus(); // a refusal, unless the rank has lost another one
+  markRefusal();
   report(Cause::Error, message, "");
 }
 

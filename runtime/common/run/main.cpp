@@ -304,14 +304,15 @@ int programMain(int argc, char **argv, const Program &program) {
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
-    int status = joined ? ownFailureStatus() : failureStatus(); // not to have met may pass
+    if (joined) // that ranks have not met may pass
+      markRefusal();
     if (joined && !joined->speaks())
-      return status;
+      return failureStatus();
     std::string who = joined && joined->process() > 0
                           ? "rank " + std::to_string(joined->process()) + ": "
                           : std::string();
     std::fprintf(stderr, "%s: error: %s%s\n", program.name, who.c_str(), printable(error).c_str());
-    return status;
+    return failureStatus();
   };
   setTimeoutOfJoining(argc, argv);
   try {

@@ -63,7 +63,8 @@ private:
                  rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
     record();
     removeTemporaryFiles();
-    _exit(ownFailureStatus());
+    markRefusal();
+    _exit(failureStatus());
   }
 
   const Program &program;

@@ -191,7 +191,8 @@ void MpiProcesses::fail(const std::string &message) {
     waits->endWatch();
     writeFlight(waits->flight(), self, rankText(program, self).c_str(), message.c_str());
   }
-  MPI_Abort(MPI_COMM_WORLD, ownFailureStatus());
+  markRefusal();
+  MPI_Abort(MPI_COMM_WORLD, failureStatus());
   _exit(failureStatus());
 }
 
