@@ -1,13 +1,13 @@
 // Greetings, and waiting for them (joining.h).
 
 #include "processes/joining.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 #include "processes/first_here.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <poll.h>
 #include <unistd.h>
@@ -58,15 +58,11 @@ Greeting greetingOf(const LaunchEnvironment &environment, int port) {
   greeting.run = environment.run;
   greeting.rank = environment.rank;
   greeting.ranks = environment.ranks;
-  char host[256] = "?";
-  gethostname(host, sizeof(host) - 1);
-  greeting.peer.host = host;
+  greeting.peer.host = hostName();
   greeting.peer.process = int(getpid());
   greeting.peer.localRank = environment.localRank;
   greeting.peer.port = port;
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
-  greeting.machine = greeting.peer.host + " " + boot;
+  greeting.machine = greeting.peer.host + " " + bootId();
   return greeting;
 }
 

@@ -2,11 +2,10 @@
 
 #include "processes/monitor.h"
 #include "common/exit_status.h"
-#include "partita_rt/printable.h"
+#include "common/last_line.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -16,21 +15,10 @@ namespace partita_rt::processes {
 //===-- The end of a process ----------------------------------------------------------------===//
 
 void endProcess(const Ending &ending, const std::string &message, bool speaks) {
-  // Another thread may be stuck in a write to standard output.
-  if (ftrylockfile(stdout) == 0) {
-    std::fflush(stdout);
-    funlockfile(stdout);
-  }
-  if (speaks) {
-    std::string line =
-        (ending.name.empty() ? "error: " : ending.name + ": error: ") + printable(message) + "\n";
-    for (size_t at = 0; at < line.size();) {
-      ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
-      if (n <= 0)
-        break;
-      at += size_t(n);
-    }
-  }
+  if (speaks)
+    printLastLine(ending.name, message);
+  else
+    flushUnlessStuck();
   if (ending.record)
     ending.record(message.empty() ? "another rank has reported why the run ends" : message);
   if (ending.abort) {

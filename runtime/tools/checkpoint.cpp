@@ -210,11 +210,6 @@ int merge(const Words &words) {
 
 //===-- diff --------------------------------------------------------------------------------===//
 
-bool isFloat(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 ||
-         dtype == DType::BFloat16;
-}
-
 /// Returns how two tensors of one type and shape differ; "" if all their bits are equal.
 std::string difference(const LogicalTensor &tensor, const std::vector<unsigned char> &a,
                        const std::vector<unsigned char> &b) {

@@ -1,9 +1,9 @@
 // Ranks that differ from rank 0: builds and options.
 
-#include "common/mesh/place.h"
 #include "common/run/rank_facts.h"
 #include "common/run/same_build.h"
 #include "common/run/same_options.h"
+#include "partita_rt/machine.h"
 
 #include <gtest/gtest.h>
 

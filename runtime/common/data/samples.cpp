@@ -125,10 +125,6 @@ private:
 
 //===-- Columns -----------------------------------------------------------------------------===//
 
-bool isFloat(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64 || isShortFloat(dtype);
-}
-
 class Columns : public Samples {
 public:
   Columns(const std::string &path, const char *option, const Program &program)

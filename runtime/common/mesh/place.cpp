@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unistd.h>
 
 namespace partita_rt {
 
@@ -123,12 +122,6 @@ void readImage(RankPlace &place, const std::string &bytes) {
 }
 
 //===-- Reports -----------------------------------------------------------------------------===//
-
-std::string hostName() {
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
-  return host;
-}
 
 std::string processText(const std::string &rank, const std::string &host, int process) {
   return rank + " (host " + host + ", process " + std::to_string(process) + ")";

@@ -84,8 +84,6 @@ std::string imageOf(const RankPlace &place);
 /// Makes a place a copy of it. Throws Error unless the bytes can be an image.
 void readImage(RankPlace &place, const std::string &image);
 
-/// Returns the name of this machine.
-std::string hostName();
 /// "rank 2 of stage 1 (host gpu-3, process 4711)".
 std::string processText(const std::string &rank, const std::string &host, int process);
 

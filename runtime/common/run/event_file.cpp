@@ -3,6 +3,7 @@
 #include "common/run/event_file.h"
 
 #include "partita_rt/checksum.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 
 #include <array>
@@ -66,10 +67,8 @@ void makeFolders(const std::string &folder) {
 
 EventFile::EventFile(const std::string &folder, int64_t firstStep) {
   makeFolders(folder);
-  char host[256] = "host";
-  gethostname(host, sizeof(host) - 1);
   std::string name = folder + "/events.out.tfevents." + std::to_string(int64_t(wallTime())) + "." +
-                     host + "." + std::to_string(getpid()) + ".";
+                     hostName() + "." + std::to_string(getpid()) + ".";
   for (int n = 0; !file; ++n) {
     path = name + std::to_string(n);
     file = std::fopen(path.c_str(), "wxb");

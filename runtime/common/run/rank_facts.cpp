@@ -1,7 +1,7 @@
 // Compares the ranks (rank_facts.h).
 
 #include "common/run/rank_facts.h"
-#include "common/mesh/place.h"
+#include "partita_rt/machine.h"
 
 #include <sstream>
 

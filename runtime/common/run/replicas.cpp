@@ -9,6 +9,7 @@
 #include "common/target.h"
 #include "common/tensors/layout.h"
 #include "partita_rt/comm.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/replica_hash.h"
 
 #include <algorithm>

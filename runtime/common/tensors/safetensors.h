@@ -103,6 +103,9 @@ DType parseType(const std::string &name);
 /// Converts n elements of a float type to float32 (the parameters' type).
 void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n);
 /// Does a type convert to float32 without a rounding, so that a program may store it?
+constexpr bool isFloat(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64 || isShortFloat(dtype);
+}
 constexpr bool isStoredFloat(DType dtype) { return dtype == DType::Float32 || isShortFloat(dtype); }
 /// Converts n elements between such types, `out` aligned: widens exactly, or rounds once, to the
 /// nearest, ties to even, as kernels round. Returns how many have become infinite.

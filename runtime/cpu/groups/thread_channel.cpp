@@ -2,6 +2,7 @@
 
 #include "cpu/groups/thread_channel.h"
 #include "common/mesh/mesh.h"
+#include "partita_rt/machine.h"
 
 #include <cstring>
 #include <map>

@@ -2,6 +2,7 @@
 
 #include "cpu/ranks/thread_ranks.h"
 #include "common/exit_status.h"
+#include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/run_options.h"
@@ -10,12 +11,10 @@
 #include "cpu/groups/thread_group.h"
 #include "cpu/process.h"
 #include "cpu/ranks/run_rank.h"
-#include "partita_rt/printable.h"
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <map>
 #include <mutex>
 #include <system_error>
@@ -58,9 +57,7 @@ public:
 
 private:
   [[noreturn]] void end() const {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: error: %s: %s\n", program.name,
-                 rankText(program, failure.rank()).c_str(), printable(failure.message()).c_str());
+    printLastLine(program.name, rankText(program, failure.rank()) + ": " + failure.message());
     record();
     removeTemporaryFiles();
     markRefusal();

@@ -2,34 +2,18 @@
 
 #include "cpu/watch/watcher.h"
 #include "common/exit_status.h"
+#include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/temporary_file.h"
-#include "partita_rt/printable.h"
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <unistd.h>
 
 namespace partita_rt {
 
 /// How long a rank waits for another one that is about to report, in seconds.
 constexpr double kOthersPatience = 1;
-
-void printEnd(const std::string &name, const std::string &text) {
-  // Another thread may be stuck in a write to standard output.
-  if (ftrylockfile(stdout) == 0) {
-    std::fflush(stdout);
-    funlockfile(stdout);
-  }
-  std::string line = name + ": error: " + printable(text) + "\n";
-  for (size_t at = 0; at < line.size();) {
-    ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
-    if (n <= 0)
-      break;
-    at += size_t(n);
-  }
-}
 
 Watcher::Watcher(std::string itsName, RanksInSight itsSight, std::function<bool()> isFailing)
     : name(std::move(itsName)), sight(std::move(itsSight)), isFailing(std::move(isFailing)),
@@ -145,7 +129,7 @@ void Watcher::report(const std::string &text, int subject) {
   expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();
-  printEnd(name, text);
+  printLastLine(name, text);
   std::vector<int> writes = sight.own;
   bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
   if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself

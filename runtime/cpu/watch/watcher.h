@@ -58,9 +58,6 @@ private:
   std::thread thread; ///< the last member: it uses all others
 };
 
-/// Prints "NAME: error: TEXT", whatever other threads are doing.
-void printEnd(const std::string &name, const std::string &text);
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_CPU_WATCH_WATCHER_H

@@ -5,8 +5,9 @@
 #ifndef PARTITA_RT_ABANDONED_H
 #define PARTITA_RT_ABANDONED_H
 
+#include "machine.h"
+
 #include <cctype>
-#include <fstream>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,10 +16,8 @@ namespace partita_rt {
 
 /// Returns sixteen hexadecimal digits that identify this boot of this machine; empty if unknown.
 inline std::string bootName() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text, digits;
-  std::getline(file, text);
-  for (unsigned char c : text)
+  std::string digits;
+  for (unsigned char c : bootId())
     if (std::isxdigit(c) && digits.size() < 16)
       digits += char(c);
   return digits.size() == 16 ? digits : "";

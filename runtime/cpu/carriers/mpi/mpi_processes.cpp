@@ -2,13 +2,14 @@
 // job with its own message, so return codes are not checked.
 
 #include "common/exit_status.h"
+#include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "cpu/carriers/mpi/mpi_messenger.h"
 #include "cpu/carriers/processes.h"
 #include "cpu/watch/waits.h"
 #include "cpu/watch/watcher.h"
-#include "partita_rt/printable.h"
+#include "partita_rt/machine.h"
 
 #include <algorithm>
 #include <cstring>
@@ -183,10 +184,7 @@ std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
 void MpiProcesses::fail(const std::string &message) {
   // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
-  std::fflush(stdout);
-  std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, self).c_str(),
-               printable(message).c_str());
-  std::fflush(stderr);
+  printLastLine(program.name, rankText(program, self) + ": " + message);
   if (waits) {
     waits->endWatch();
     writeFlight(waits->flight(), self, rankText(program, self).c_str(), message.c_str());

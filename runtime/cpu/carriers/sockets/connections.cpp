@@ -1,6 +1,7 @@
 // Connects ranks (connections.h).
 
 #include "cpu/carriers/sockets/connections.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 #include "processes/addresses.h"
 #include "processes/hub.h"
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <poll.h>
 #include <random>
 #include <sstream>
@@ -66,8 +66,7 @@ Connections::Connections(processes::Rendezvous &rendezvous, const std::string &a
     : rendezvous(rendezvous), listener(processes::listenOn(0)) {
   if (!listener.isOpen())
     fail("this rank cannot listen for the others: %s", std::strerror(errno));
-  std::string boot, addresses;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  std::string boot = bootId(), addresses;
   for (const in6_addr &each : processes::ownAddresses(kMostAddresses))
     addresses += processes::textOf(each) + " ";
   std::vector<std::string> all = rendezvous.allGather(

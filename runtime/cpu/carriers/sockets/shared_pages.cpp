@@ -1,12 +1,13 @@
 // Maps other processes' memory (shared_pages.h).
 
 #include "cpu/carriers/sockets/shared_pages.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/types.h"
+#include "processes/wire.h"
 
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <map>
 #include <random>
 #include <sys/mman.h>
@@ -45,7 +46,7 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
     : places(size_t(rendezvous.ranks())), bytes(itsBytes + kTokenBytes) {
   int self = rendezvous.rank(), ranks = rendezvous.ranks();
   std::random_device random;
-  std::string token, machine;
+  std::string token;
   for (int i = 0; i < 4; ++i)
     token += std::to_string(random()) + " ";
   token.resize(kTokenBytes);
@@ -55,9 +56,7 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
     fail("cannot allocate %lld bytes that processes share: %s", (long long)bytes,
          std::strerror(errno));
   std::memcpy(places[size_t(self)], token.data(), kTokenBytes);
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), machine);
-  machine += " " + rendezvous.peers()[size_t(self)].host;
-  machine += " node " + node;
+  std::string machine = bootId() + " " + rendezvous.peers()[size_t(self)].host + " node " + node;
   std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own.get());
   std::vector<std::string> all =
       rendezvous.allGather(processes::pack({machine, path, token}), "shared memory");
