@@ -150,7 +150,7 @@ void Hub::lookForGather(Clock::time_point now) {
            "", now);
 }
 
-/// Checks whether all ranks give signs of life, and get on.
+/// Checks whether all ranks give signs of life, and make progress.
 void Hub::lookAtPlaces(Clock::time_point now) {
   if (failure || now < nextLook)
     return;

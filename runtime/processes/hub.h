@@ -31,7 +31,7 @@ enum FrameKind : uint8_t {
   Gathered, ///< number; by rank, text
   Question, ///< number; text
   End,      ///< number: the rank that prints, or kNobody; message
-  Stalled,  ///< the same, because a rank does not get on
+  Stalled,  ///< the same, because a rank makes no progress
   Farewell, ///< all have said goodbye
   Beat,     ///< rank 0 is alive; an image of its place, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,

@@ -51,12 +51,12 @@ struct Peer {
 enum class Cause : uint8_t {
   Error,   ///< a rank's own error
   Death,   ///< a connection ended
-  Stall,   ///< a rank has stopped, or does not get on
+  Stall,   ///< a rank has stopped, or makes no progress
   Timeout, ///< a rank waited in vain
   Sequel,  ///< an error caused by another rank's end, such as NCCL's
 };
 
-/// The question to all ranks about another one that does not get on.
+/// The question to all ranks about another one that makes no progress.
 constexpr char kWhereAreYou[] = "where are you";
 
 class Monitor;
@@ -98,7 +98,7 @@ public:
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
   /// Publishes the place of the process's rank, which must live as long as this: from now on all
-  /// ranks end if it stops, or does not get on. Called again, it tells the others at once where the
+  /// ranks end if it stops, or makes no progress. Called again, it tells the others at once where the
   /// rank is.
   void setPlace(RankPlace &place);
   /// Returns what rank 0 has heard of another rank; null on other ranks.

@@ -24,7 +24,7 @@ namespace {
 struct ResumeWords {
   std::string folder; ///< of --checkpoint
   bool resumes = false;
-  std::optional<int64_t> steps;   ///< of the whole run
+  std::optional<int64_t> steps;   ///< of the full run
   std::vector<std::string> again; ///< the command line of a restart
 };
 

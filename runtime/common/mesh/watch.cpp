@@ -1,4 +1,4 @@
-// Finds the rank that no longer gets on (watch.h).
+// Finds the rank that no longer makes progress (watch.h).
 
 #include "common/mesh/watch.h"
 #include "common/grouped.h"

@@ -1,4 +1,4 @@
-// Finds the rank that no longer gets on, by what all ranks publish (place.h). No thread, no socket:
+// Finds the rank that no longer makes progress, by what all ranks publish (place.h). No thread, no socket:
 // whoever has a view of the ranks' places calls it every few tenths of a second.
 //
 // A rank has stopped if its process gives no sign of life, is stuck if that lives but the rank stays

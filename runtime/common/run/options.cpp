@@ -169,7 +169,7 @@ Options reportOptions() {
   return {
       {"--threads", "N", "BLAS threads of a process (default 1)", INTEGER("--threads", threads, 1)},
       {"--timeout", "SECONDS",
-       "end the run with a report if a rank stops, or does not get on, for that long (default: "
+       "end the run with a report if a rank stops, or makes no progress, for that long (default: "
        "PARTITA_RT_TIMEOUT, or 1800)",
        [](RunOptions &o, const std::string &text) { o.timeout = secondsFrom("--timeout ", text); }},
       {"--log", "FILE.csv",

@@ -42,7 +42,7 @@ public:
   /// Together: the view from this process's rank.
   virtual RankView show(const Rank &rank) = 0;
   /// Watches the ranks until the returned object, which may be null, is destroyed: all end if one
-  /// stops, or does not get on. `waits`: the rank's, made from the view.
+  /// stops, or makes no progress. `waits`: the rank's, made from the view.
   virtual std::shared_ptr<void> watch(RankWaits &waits) = 0;
   /// Ends all processes because of an error of this one's rank: one prints "NAME: error: rank R:
   /// MESSAGE".

@@ -47,7 +47,7 @@ public:
   RankPlace &place() const { return *view.place; }
   const RankPlace *placeOf(int rank) const { return view.places[size_t(rank)]; }
   FlightRing &flight() const { return *view.flight; }
-  /// Notes that the rank gets on.
+  /// Notes that the rank has made progress.
   void move() { place().move(); }
   void noteSlot(const Slot &slot);
   void noteLayer(int32_t layer) {

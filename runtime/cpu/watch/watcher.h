@@ -29,8 +29,8 @@ struct RanksInSight {
 
 class Watcher {
 public:
-  /// Watches until it is destroyed; then the process's ranks are watched no more. If a rank does not
-  /// get on, one process prints so, "NAME: error: rank 2 ... is stuck: ...", and all end.
+  /// Watches until it is destroyed; then the process's ranks are watched no more. If a rank makes
+  /// no progress, one process prints so, "NAME: error: rank 2 ... is stuck: ...", and all end.
   /// `isFailing`: the run ends anyway, by an error that is reported elsewhere; may be null.
   Watcher(std::string name, RanksInSight sight, std::function<bool()> isFailing);
   ~Watcher();

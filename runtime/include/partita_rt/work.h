@@ -62,7 +62,7 @@ private:
   std::function<void()> settle;
 };
 
-/// Publishes what the rank is doing, for reports of ranks that do not get on.
+/// Publishes what the rank is doing, for reports of ranks that make no progress.
 void noteWork(const Rank &rank, Work work);
 
 /// Emitted code calls this where its computation changes kind.
