@@ -8,14 +8,14 @@
 
 namespace partita_rt {
 
-template <typename Entry, int Places> class SignalTable {
+template <typename Entry, int Slots> class SignalTable {
 public:
   /// Fills a slot and returns its number, or -1 if none is free.
   template <typename Fill> int add(Fill fill) {
-    for (int number = 0; number < Places; ++number)
-      if (Place &place = places[number]; !place.taken.exchange(true)) {
-        fill(place.entry);
-        place.ready = true;
+    for (int number = 0; number < Slots; ++number)
+      if (Slot &slot = slots[number]; !slot.taken.exchange(true)) {
+        fill(slot.entry);
+        slot.ready = true;
         return number;
       }
     return -1;
@@ -25,22 +25,22 @@ public:
   void remove(int number) {
     if (number < 0)
       return;
-    places[number].ready = false;
-    places[number].taken = false;
+    slots[number].ready = false;
+    slots[number].taken = false;
   }
 
   template <typename Use> void forEach(Use use) const {
-    for (const Place &place : places)
-      if (place.ready)
-        use(place.entry);
+    for (const Slot &slot : slots)
+      if (slot.ready)
+        use(slot.entry);
   }
 
 private:
-  struct Place {
+  struct Slot {
     std::atomic<bool> taken{false}, ready{false};
     Entry entry;
   };
-  Place places[Places];
+  Slot slots[Slots];
 };
 
 } // namespace partita_rt

@@ -16,7 +16,7 @@
 
 namespace partita_rt {
 
-struct RankPlace;
+struct RankPosition;
 struct RunOptions;
 
 /// Is a rank's device memory the host's, at the same addresses?
@@ -64,7 +64,7 @@ void noteLayer(const Rank &rank);
 void endSlots(Rank &rank);
 
 /// Returns what the rank, 0, sees of another one; null if it sees nothing of it.
-const RankPlace *placeOf(const Rank &rank, int other);
+const RankPosition *positionOf(const Rank &rank, int other);
 
 /// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs have been
 /// sent, and writes the choices to `path`. All ranks call it; rank 0 chooses.

@@ -16,7 +16,7 @@ public:
   explicit HostGroup(Rendezvous &rendezvous)
       : ImmediateGroup("world", rendezvous.rank(), rendezvous.ranks()), rendezvous(rendezvous) {}
   Pending start(Request request) override;
-  const RankPlace *placeOf(int rank) const { return rendezvous.placeOf(rank); }
+  const RankPosition *positionOf(int rank) const { return rendezvous.positionOf(rank); }
 
 private:
   Rendezvous &rendezvous;

@@ -1,7 +1,7 @@
 // Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "partita_rt/types.h"
 
 #include <tuple>
@@ -25,8 +25,8 @@ static std::vector<std::string> namesOfAll(const std::vector<Peer> &peers) {
 
 Hub::Hub(std::vector<Peer> all, double timeout, Send send)
     : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
-      send(std::move(send)), places(peers.size()), seen(peers.size()), watch(namesOfAll(peers), 0) {
-}
+      send(std::move(send)), positions(peers.size()), seen(peers.size()),
+      watch(namesOfAll(peers), 0) {}
 
 std::string nameOf(const std::vector<Peer> &peers, int rank) {
   const Peer &peer = peers[size_t(rank)];
@@ -59,8 +59,8 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
       answers[size_t(rank)] = frame.text;
     return tick(now);
   case FrameKind::Alive:
-    readImage(places[size_t(rank)], frame.text);
-    seen[size_t(rank)] = &places[size_t(rank)];
+    readImage(positions[size_t(rank)], frame.text);
+    seen[size_t(rank)] = &positions[size_t(rank)];
     return;
   case FrameKind::Goodbye:
     states[size_t(rank)] = State::Left;
@@ -108,9 +108,9 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
 void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
-  const RankPlace *last = seen[size_t(rank)];
+  const RankPosition *last = seen[size_t(rank)];
   if (!left)
-    report(rank, Cause::Death, nameOf(rank) + " died" + (last ? lastPlaceText(*last) : ""), "",
+    report(rank, Cause::Death, nameOf(rank) + " died" + (last ? lastPositionText(*last) : ""), "",
            now);
 }
 
@@ -151,7 +151,7 @@ void Hub::lookForGather(Clock::time_point now) {
 }
 
 /// Checks whether all ranks give signs of life, and make progress.
-void Hub::lookAtPlaces(Clock::time_point now) {
+void Hub::lookAtPositions(Clock::time_point now) {
   if (failure || now < nextLook)
     return;
   nextLook = now + beatEvery(timeout) / 4;
@@ -175,7 +175,7 @@ void Hub::tick(Clock::time_point now) {
     nextBeat = now + beatEvery(timeout);
   }
   lookForGather(now);
-  lookAtPlaces(now);
+  lookAtPositions(now);
   if (!failure || now < decideAt)
     return;
   if (failure->question.empty())

@@ -23,7 +23,7 @@ enum FrameKind : uint8_t {
   Report,    ///< number: the cause; message, question
   Answer,    ///< number of the question; text
   Goodbye,
-  Alive, ///< an image of the rank's place (common/mesh/place.h)
+  Alive, ///< an image of the rank's position (common/mesh/rank_position.h)
   // From rank 0 to a rank:
   Accepted,
   Refused,  ///< the reason
@@ -33,7 +33,7 @@ enum FrameKind : uint8_t {
   End,      ///< number: the rank that prints, or kNobody; message
   Stalled,  ///< the same, because a rank makes no progress
   Farewell, ///< all have said goodbye
-  Beat,     ///< rank 0 is alive; an image of its place, if it has one
+  Beat,     ///< rank 0 is alive; an image of its position, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer
@@ -64,9 +64,9 @@ public:
   /// Call this every few hundredths of a second.
   void tick(Clock::time_point now);
   /// What another rank has published, for any thread.
-  const RankPlace &placeOf(int rank) const { return places[size_t(rank)]; }
+  const RankPosition &positionOf(int rank) const { return positions[size_t(rank)]; }
   /// What rank 0 publishes.
-  void setPlace(const RankPlace *place) { seen[0] = place; }
+  void setPosition(const RankPosition *position) { seen[0] = position; }
   void setTimeout(double seconds) { timeout = seconds; }
 
 private:
@@ -77,7 +77,7 @@ private:
               Clock::time_point now);
   void ask(Clock::time_point now);
   void lookForGather(Clock::time_point now);
-  void lookAtPlaces(Clock::time_point now);
+  void lookAtPositions(Clock::time_point now);
   void end(const std::string &message, FrameKind kind = End, uint32_t speaker = 0);
   /// Returns "ranks 1, 3", or a single one with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
@@ -94,8 +94,8 @@ private:
   std::vector<State> states;
   double timeout;
   Send send;
-  std::vector<RankPlace> places;       ///< of the other ranks
-  std::vector<const RankPlace *> seen; ///< by rank; null: nothing is known
+  std::vector<RankPosition> positions;    ///< of the other ranks
+  std::vector<const RankPosition *> seen; ///< by rank; null: nothing is known
   Watch watch;
   Clock::time_point nextLook;
   Clock::time_point nextBeat; ///< the first one is sent at once

@@ -23,8 +23,8 @@ static double secondsToMeet() {
 LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &program)
     : rendezvous(environment, program.name, secondsToMeet(),
                  [&](int rank) { return rankText(program, rank); }) {
-  place.phase = Phase::SetUp;
-  rendezvous.setPlace(place);
+  position.phase = Phase::SetUp;
+  rendezvous.setPosition(position);
   rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
     writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
   });

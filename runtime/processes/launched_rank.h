@@ -5,7 +5,7 @@
 #define PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
 
 #include "common/mesh/flight.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "processes/rendezvous.h"
 
 namespace partita_rt::processes {
@@ -14,7 +14,7 @@ struct LaunchedRank {
   /// Meets the other ranks (Rendezvous). Until they have met, the time-out is PARTITA_RT_TIMEOUT's.
   LaunchedRank(const LaunchEnvironment &environment, const Program &program);
 
-  RankPlace place;
+  RankPosition position;
   FlightRing flight;
   Rendezvous rendezvous; ///< uses the others
 };

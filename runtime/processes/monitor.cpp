@@ -104,8 +104,8 @@ void Monitor::report(Cause cause, const std::string &message, const std::string 
     pause();
 }
 
-void Monitor::setPlace(RankPlace &place) {
-  own = &place;
+void Monitor::setPosition(RankPosition &position) {
+  own = &position;
   signIsDue = true;
   wake();
 }
@@ -163,15 +163,15 @@ void Monitor::waitForNews() {
 
 /// Tells rank 0 that this process lives, and where its rank is. Rank 0 tells the others (Hub::tick).
 void Monitor::sendSign() {
-  RankPlace *place = own;
-  if (!place || (now < nextSign && !signIsDue.exchange(false)))
+  RankPosition *position = own;
+  if (!position || (now < nextSign && !signIsDue.exchange(false)))
     return;
   nextSign = now + beatEvery(timeout);
-  ++place->beats;
+  ++position->beats;
   if (hub)
-    hub->setPlace(place);
+    hub->setPosition(position);
   else if (connections[0])
-    connections[0]->send({FrameKind::Alive, 0, imageOf(*place)});
+    connections[0]->send({FrameKind::Alive, 0, imageOf(*position)});
 }
 
 void Monitor::exchange() {
@@ -208,7 +208,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? lastPlaceText(first) : ""));
+      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? lastPositionText(first) : ""));
   }
   if (!hub)
     return checkSilence();
@@ -240,9 +240,9 @@ void Monitor::received(const Frame &frame) {
       its = answer;
     }
     std::string text = its ? its(frame.text) : "";
-    RankPlace *place = own;
-    if (text.empty() && place && frame.text == kWhereAreYou)
-      text = waitText(*place);
+    RankPosition *position = own;
+    if (text.empty() && position && frame.text == kWhereAreYou)
+      text = waitText(*position);
     return send({FrameKind::Answer, frame.number, text});
   }
   case FrameKind::Stalled:
@@ -268,7 +268,7 @@ std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
   if (!mine.empty() && first.beats == 0)
     return mine + "; " + name + " does not answer";
   return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
-         " s" + lastPlaceText(first) + (mine.empty() ? "" : "; " + mine);
+         " s" + lastPositionText(first) + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported

@@ -38,8 +38,8 @@ public:
   std::vector<std::string> gather(const std::string &what, const std::string &text);
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
-  void setPlace(RankPlace &place);
-  const RankPlace *placeOf(int rank) const { return hub ? &hub->placeOf(rank) : nullptr; }
+  void setPosition(RankPosition &position);
+  const RankPosition *positionOf(int rank) const { return hub ? &hub->positionOf(rank) : nullptr; }
   void setTimeout(double seconds) { timeout = seconds; }
   void setName(const std::string &name);
   void setAnswer(std::function<std::string(const std::string &)> value);
@@ -72,8 +72,8 @@ private:
   Clock::time_point heard; ///< the last sign of life of rank 0
   Clock::time_point nextSign;
   std::atomic<bool> signIsDue{false};
-  std::atomic<RankPlace *> own{nullptr}; ///< what the process's rank publishes
-  RankPlace first;                       ///< what rank 0 has published
+  std::atomic<RankPosition *> own{nullptr}; ///< what the process's rank publishes
+  RankPosition first;                       ///< what rank 0 has published
   bool succeeding = false;
   Socket wakeRead, wakeWrite;
 

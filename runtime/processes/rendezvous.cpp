@@ -68,13 +68,13 @@ void Rendezvous::report(Cause cause, const std::string &message, const std::stri
   endProcess(*ending, message, true);
 }
 
-void Rendezvous::setPlace(RankPlace &place) {
+void Rendezvous::setPosition(RankPosition &position) {
   if (monitor)
-    monitor->setPlace(place);
+    monitor->setPosition(position);
 }
 
-const RankPlace *Rendezvous::placeOf(int rank) const {
-  return monitor ? monitor->placeOf(rank) : nullptr;
+const RankPosition *Rendezvous::positionOf(int rank) const {
+  return monitor ? monitor->positionOf(rank) : nullptr;
 }
 
 void Rendezvous::setTimeout(double seconds) {

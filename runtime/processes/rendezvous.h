@@ -31,7 +31,7 @@
 #include <vector>
 
 namespace partita_rt {
-struct RankPlace;
+struct RankPosition;
 }
 
 namespace partita_rt::processes {
@@ -97,12 +97,12 @@ public:
   /// appended to the message.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
-  /// Publishes the place of the process's rank, which must live as long as this: from now on all
+  /// Publishes the position of the process's rank, which must live as long as this: from now on all
   /// ranks end if it stops, or makes no progress. Called again, it tells the others at once where the
   /// rank is.
-  void setPlace(RankPlace &place);
+  void setPosition(RankPosition &position);
   /// Returns what rank 0 has heard of another rank; null on other ranks.
-  const RankPlace *placeOf(int rank) const;
+  const RankPosition *positionOf(int rank) const;
   void setTimeout(double seconds);
   /// Sets the beginning of messages.
   void setName(const std::string &name);

@@ -71,11 +71,11 @@ std::vector<unsigned char> read(const CheckpointFiles &file, const std::string &
 //===-- ls ----------------------------------------------------------------------------------===//
 
 /// Returns false if it cannot be read, whatever is in it.
-bool listOne(const CheckpointPlace &place) {
+bool listOne(const CheckpointEntry &entry) {
   bool isReadable = true;
-  std::string name = fs::path(place.path).filename().string(), about;
+  std::string name = fs::path(entry.path).filename().string(), about;
   try {
-    CheckpointFiles file(checkpointFile(place.path));
+    CheckpointFiles file(checkpointFile(entry.path));
     int64_t bytes = 0;
     std::set<size_t> files;
     for (const auto &[tensor, logical] : file.tensors()) {
@@ -104,10 +104,10 @@ int list(const Words &words) {
   fs::directory_iterator entries(words[0], error);
   if (error)
     fail("%s: %s", words[0].c_str(), error.message().c_str());
-  std::vector<CheckpointPlace> places = checkpointsIn(words[0]);
+  std::vector<CheckpointEntry> found = checkpointsIn(words[0]);
   bool areReadable = true;
-  for (const CheckpointPlace &place : places)
-    areReadable &= listOne(place);
+  for (const CheckpointEntry &entry : found)
+    areReadable &= listOne(entry);
   int64_t unfinished = 0;
   for (const fs::directory_entry &entry : entries)
     if (std::string name = entry.path().filename().string(); isUnfinishedName(name)) {
@@ -115,7 +115,7 @@ int list(const Words &words) {
                   printable(name).c_str());
       ++unfinished;
     }
-  if (places.empty() && unfinished == 0)
+  if (found.empty() && unfinished == 0)
     newestCheckpoint(words[0]); // says what is missing
   return areReadable ? 0 : 1;
 }
@@ -155,16 +155,16 @@ int verify(const Words &words) {
     std::error_code none;
     if (!fs::exists(path, none))
       fail("%s: no such file or folder", path.c_str());
-    std::vector<CheckpointPlace> places = checkpointsIn(path);
+    std::vector<CheckpointEntry> found = checkpointsIn(path);
     if (!fs::is_directory(path, none))
       intact &= verifyFile(path, path);
-    else if (places.empty())
+    else if (found.empty())
       newestCheckpoint(path); // says what is missing
-    for (const CheckpointPlace &place : places)
+    for (const CheckpointEntry &entry : found)
       try {
-        intact &= verifyFile(place.path, checkpointFile(place.path));
+        intact &= verifyFile(entry.path, checkpointFile(entry.path));
       } catch (const Error &error) {
-        std::printf("%s: %s\n", printable(place.path).c_str(), printable(error.what()).c_str());
+        std::printf("%s: %s\n", printable(entry.path).c_str(), printable(error.what()).c_str());
         intact = false;
       }
   }

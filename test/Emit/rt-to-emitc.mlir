@@ -95,7 +95,7 @@ func.func @layers() {
 // CHECK: emitc.func @sgd_all(%[[P:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[G:.*]]: !emitc.ptr<!emitc.opaque<"const BFloat16">>, %[[ROWS:.*]]: !emitc.opaque<"TensorRows<2>">, %[[STEPS:.*]]: !emitc.opaque<"std::initializer_list<sgd_step>">)
 // CHECK: verbatim "for (const TensorRow<2> &row : {}) {{[{][{]}}" args %[[ROWS]]
 // CHECK-NEXT: verbatim "  const sgd_step &step = {}.begin()[row.step];" args %[[STEPS]]
-// CHECK-NEXT: verbatim "  sgd(moved({}, row.places[0]), moved({}, row.places[1]), row.elements, step.rate, step.decay);" args %[[P]], %[[G]]
+// CHECK-NEXT: verbatim "  sgd(moved({}, row.offsets[0]), moved({}, row.offsets[1]), row.elements, step.rate, step.decay);" args %[[P]], %[[G]]
 // CHECK: emitc.verbatim "static constexpr TensorRow<2> kUpdates[] = {" {rt.layer
 // CHECK-NEXT: emitc.verbatim "  {{[{][{]}}0, 1024}, 8, 0, 1}," {rt.comment = "wte", rt.layer
 // CHECK-NEXT: emitc.verbatim "  {{[{][{]}}64, 0}, 4, 1, 2}," {rt.comment = "ln_f", rt.layer

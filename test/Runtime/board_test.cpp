@@ -18,15 +18,17 @@ protected:
       slots[r].filled = 3;
       slots[r].reduced = 0;
       slots[r].read = 0;
-      places[r] = &slots[r];
+      pointers[r] = &slots[r];
     }
   }
-  int askedBy(int rank) { return Board("dp", rank, kRanks, places).awaitedRank(mine); }
-  std::string textFor(int rank) { return Board("dp", rank, kRanks, places).awaited(mine, "NAME"); }
+  int askedBy(int rank) { return Board("dp", rank, kRanks, pointers).awaitedRank(mine); }
+  std::string textFor(int rank) {
+    return Board("dp", rank, kRanks, pointers).awaited(mine, "NAME");
+  }
 
   Signature mine;
   BoardSlot slots[kRanks];
-  BoardSlot *places[kRanks];
+  BoardSlot *pointers[kRanks];
 };
 
 TEST_F(BoardTest, NamesTheRankThatHasNotStarted) {

@@ -66,19 +66,19 @@ TEST(Channels, JoinRanksThatDifferInTheirStageAlone) {
   Pipeline pipeline;
   Program program = pipeline.program();
   Rank rank;
-  placeOnMesh(rank, program, 7); // dp 1, pp 0, tp 1
-  std::vector<ChannelPlace> places = channelsOf(rank);
-  ASSERT_EQ(places.size(), 2u);
-  EXPECT_TRUE(places[0].sends);
-  EXPECT_EQ(places[0].peer, 9);
-  EXPECT_FALSE(places[1].sends);
-  EXPECT_EQ(places[1].peer, 11);
-  EXPECT_EQ(places[1].peerText, "rank 11 of stage 2");
-  placeOnMesh(rank, program, 9);
-  places = channelsOf(rank);
-  ASSERT_EQ(places.size(), 1u);
-  EXPECT_FALSE(places[0].sends);
-  EXPECT_EQ(places[0].peer, 7);
+  setCoordinates(rank, program, 7); // dp 1, pp 0, tp 1
+  std::vector<ChannelEndpoint> endpoints = channelsOf(rank);
+  ASSERT_EQ(endpoints.size(), 2u);
+  EXPECT_TRUE(endpoints[0].sends);
+  EXPECT_EQ(endpoints[0].peer, 9);
+  EXPECT_FALSE(endpoints[1].sends);
+  EXPECT_EQ(endpoints[1].peer, 11);
+  EXPECT_EQ(endpoints[1].peerText, "rank 11 of stage 2");
+  setCoordinates(rank, program, 9);
+  endpoints = channelsOf(rank);
+  ASSERT_EQ(endpoints.size(), 1u);
+  EXPECT_FALSE(endpoints[0].sends);
+  EXPECT_EQ(endpoints[0].peer, 7);
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 
 #include "checkpoints.h"
 
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 
 namespace partita_rt {
 namespace {

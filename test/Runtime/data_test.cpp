@@ -101,7 +101,7 @@ struct Buffers {
   void *all[4] = {ids, labels, positions, mask};
   Rank rank;
   Buffers(const Program &program, int number) {
-    placeOnMesh(rank, program, number);
+    setCoordinates(rank, program, number);
     rank.inputs = rank.hostInputs = all;
   }
 };

@@ -58,7 +58,7 @@ TEST(Layout, RunsCoverTheShardInOrder) {
       local.dims[split.dim] /= mesh[split.axis].size;
     for (int r = 0; r < 6; ++r) {
       Rank rank;
-      placeOnMesh(rank, program, r);
+      setCoordinates(rank, program, r);
       int64_t next = 0;
       forRuns(program, rank.coordinates, global, splits, [&](int64_t g, int64_t l, int64_t n) {
         EXPECT_EQ(l, next);

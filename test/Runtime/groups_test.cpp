@@ -45,14 +45,14 @@ TEST(Groups, DivideTheRanks) {
   for (int row = 0; row < 4; ++row)
     for (int number = 0; number < rankCount(program); ++number) {
       Rank rank;
-      placeOnMesh(rank, program, number);
+      setCoordinates(rank, program, number);
       Membership own = membershipsOf(rank)[size_t(row)];
       EXPECT_EQ(own.ranks.empty(), row == 3 && rank.stageNumber == 1);
       if (!own.ranks.empty()) {
         EXPECT_EQ(own.ranks[size_t(own.position)], number);
       }
       for (int other : own.ranks) {
-        placeOnMesh(rank, program, other);
+        setCoordinates(rank, program, other);
         EXPECT_EQ(membershipsOf(rank)[size_t(row)].ranks, own.ranks);
       }
     }
@@ -62,7 +62,7 @@ TEST(Groups, MayBeOverSeveralAxesOrOverSomeStages) {
   Meshed meshed;
   Program program = meshed.program();
   Rank rank;
-  placeOnMesh(rank, program, 7); // dp 1, pp 0, tp 1
+  setCoordinates(rank, program, 7); // dp 1, pp 0, tp 1
   std::vector<Membership> memberships = membershipsOf(rank);
   EXPECT_EQ(memberships[0].ranks, (std::vector<int>{6, 7}));
   EXPECT_EQ(memberships[1].ranks, (std::vector<int>{1, 7}));

@@ -77,7 +77,7 @@ struct TestMessenger final : Messenger {
   int self;
 };
 
-constexpr int64_t kPlace = 64 << 10;
+constexpr int64_t kStagingSlotBytes = 64 << 10;
 
 /// Runs the body on each rank of a group on these nodes. Returns the bytes between them.
 int64_t run(const std::vector<int> &nodes, bool flat,
@@ -87,7 +87,7 @@ int64_t run(const std::vector<int> &nodes, bool flat,
   NodeLayout layout(nodes);
   int size = int(nodes.size());
   std::vector<BoardSlot> slots(nodes.size());
-  std::vector<std::vector<char>> staging(nodes.size(), std::vector<char>(16 * kPlace));
+  std::vector<std::vector<char>> staging(nodes.size(), std::vector<char>(16 * kStagingSlotBytes));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
@@ -104,7 +104,7 @@ int64_t run(const std::vector<int> &nodes, bool flat,
         group = std::make_unique<MessageGroup>("dp", rank, size, std::move(messenger));
       else
         group = std::make_unique<NodeGroup>("dp", rank, layout, itsSlots.data(), itsStaging.data(),
-                                            kPlace, nullptr, std::move(messenger));
+                                            kStagingSlotBytes, nullptr, std::move(messenger));
       body(*group);
       barrier(*group, "the end");
     });

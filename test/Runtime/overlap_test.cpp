@@ -43,17 +43,18 @@ private:
       groups.push_back(std::make_unique<ThreadGroup>("dp", r, shared, &failure));
   }
   void makeWindow() {
-    constexpr int64_t kPlace = 64 << 10;
-    staging.resize(kRanks, std::vector<float>(size_t(kPlace) * WindowGroup::kPlaces / 4));
+    constexpr int64_t kStagingSlotBytes = 64 << 10;
+    staging.resize(kRanks,
+                   std::vector<float>(size_t(kStagingSlotBytes) * WindowGroup::kStagingSlots / 4));
     std::vector<BoardSlot *> entries;
-    std::vector<char *> places;
+    std::vector<char *> pointers;
     for (int r = 0; r < kRanks; ++r) {
       entries.push_back(&slots[r]);
-      places.push_back(reinterpret_cast<char *>(staging[size_t(r)].data()));
+      pointers.push_back(reinterpret_cast<char *>(staging[size_t(r)].data()));
     }
     for (int r = 0; r < kRanks; ++r)
-      groups.push_back(std::make_unique<WindowGroup>("dp", r, kRanks, entries.data(), places.data(),
-                                                     kPlace, nullptr));
+      groups.push_back(std::make_unique<WindowGroup>("dp", r, kRanks, entries.data(),
+                                                     pointers.data(), kStagingSlotBytes, nullptr));
   }
 
   FailureFlag failure;

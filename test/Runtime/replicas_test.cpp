@@ -59,7 +59,7 @@ TEST(ReplicaSets, AreRanksThatHoldTheSameElements) {
     SCOPED_TRACE(meshText(program));
     std::vector<Rank> ranks(size_t(rankCount(program)));
     for (int r = 0; r < int(ranks.size()); ++r)
-      placeOnMesh(ranks[size_t(r)], program, r);
+      setCoordinates(ranks[size_t(r)], program, r);
     std::vector<TensorShard> shards = persistentShards(ranks[0]);
     std::vector<const ReplicaSet *> setOf(shards.size());
     std::vector<ReplicaSet> sets = replicaSets(program, shards);
@@ -234,7 +234,7 @@ TEST_F(Replicas, DifferByOneBit) {
     PlanTables tables(plan);
     for (int r = 0; r < rankCount(tables.program); ++r) {
       Rank rank;
-      placeOnMesh(rank, tables.program, r);
+      setCoordinates(rank, tables.program, r);
       std::vector<TensorShard> shards = persistentShards(rank);
       for (const ReplicaSet &set : replicaSets(tables.program, shards)) {
         if (set.first[size_t(r)] < 0 ||

@@ -189,11 +189,11 @@ TEST_F(Saver, ACheckpointInTheFolderItselfIsTheOldest) {
     fs::remove(saveFolder() + "/step-2");
     ASSERT_EQ(checkpointsIn(saveFolder()).size(), 1u);
     ASSERT_EQ(save(plan, {3}, From::Copy, 2, {-1}), "");
-    std::vector<CheckpointPlace> places = checkpointsIn(saveFolder());
-    ASSERT_EQ(places.size(), 2u);
-    EXPECT_EQ(places[0].step, 3);
-    EXPECT_EQ(places[1].path, saveFolder());
-    EXPECT_EQ(readCheckpointInfo(places[1].path).step, 2);
+    std::vector<CheckpointEntry> entries = checkpointsIn(saveFolder());
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_EQ(entries[0].step, 3);
+    EXPECT_EQ(entries[1].path, saveFolder());
+    EXPECT_EQ(readCheckpointInfo(entries[1].path).step, 2);
     ASSERT_EQ(save(plan, {4}, From::Copy, 2, {-1, 3}), "");
     EXPECT_EQ(inFolder(), (Names{"step-3", "step-4"}));
   }

@@ -13,19 +13,19 @@ struct Three {
   Three() : stragglers(program, 3, [this](int rank) { return seen[size_t(rank)]; }) {}
   /// Adds steps that take so many milliseconds each.
   void add(int rank, int64_t steps, double forward, double backward, double waits) {
-    RankPlace &place = places[size_t(rank)];
+    RankPosition &position = positions[size_t(rank)];
     auto more = [&](Work work, double milliseconds) {
-      place.seconds[size_t(work)] =
-          place.seconds[size_t(work)] + double(steps) * milliseconds / 1e3;
+      position.seconds[size_t(work)] =
+          position.seconds[size_t(work)] + double(steps) * milliseconds / 1e3;
     };
     more(Work::Forward, forward);
     more(Work::Backward, backward);
     more(Work::Collectives, waits);
-    place.steps += steps;
+    position.steps += steps;
   }
   Program program;
-  RankPlace places[3];
-  const RankPlace *seen[3] = {&places[0], &places[1], &places[2]};
+  RankPosition positions[3];
+  const RankPosition *seen[3] = {&positions[0], &positions[1], &positions[2]};
   Stragglers stragglers;
 };
 

@@ -13,10 +13,10 @@ constexpr double kTimeout = 10;
 
 /// Ranks that a test moves, and the watch of one that is none of them.
 struct Ranks {
-  explicit Ranks(int count) : places(size_t(count)), watch(names(count), -1) {
-    for (RankPlace &place : places) {
-      place.phase = Phase::Step;
-      seen.push_back(&place);
+  explicit Ranks(int count) : positions(size_t(count)), watch(names(count), -1) {
+    for (RankPosition &position : positions) {
+      position.phase = Phase::Step;
+      seen.push_back(&position);
     }
   }
   static std::vector<std::string> names(int count) {
@@ -28,22 +28,22 @@ struct Ranks {
   /// All but `silent` live for some seconds; ranks of `moving` move. Returns the first report.
   std::string pass(double seconds, const std::vector<int> &moving, int silent = -1) {
     for (double end = now + seconds; now < end; now += 0.5) {
-      for (int r = 0; r < int(places.size()); ++r)
+      for (int r = 0; r < int(positions.size()); ++r)
         if (r != silent)
-          ++places[size_t(r)].beats;
+          ++positions[size_t(r)].beats;
       for (int r : moving)
-        places[size_t(r)].move();
+        positions[size_t(r)].move();
       if (std::string text = watch.look(seen, now, kTimeout); !text.empty())
         return text;
     }
     return "";
   }
   void wait(int rank, int peer, const char *what) {
-    writeText(places[size_t(rank)].wait, what);
-    places[size_t(rank)].waitsFor = peer;
+    writeText(positions[size_t(rank)].wait, what);
+    positions[size_t(rank)].waitsFor = peer;
   }
-  std::vector<RankPlace> places;
-  std::vector<const RankPlace *> seen;
+  std::vector<RankPosition> positions;
+  std::vector<const RankPosition *> seen;
   Watch watch;
   double now = 0;
 };
@@ -53,10 +53,10 @@ TEST(Watch, RanksThatMoveAreLeftAlone) {
   EXPECT_EQ(ranks.pass(100, {0, 1}), "");
 }
 
-TEST(Watch, AStoppedProcessIsNamedWithItsPlaceAndWaiters) {
+TEST(Watch, AStoppedProcessIsNamedWithItsPositionAndWaiters) {
   Ranks ranks(3);
-  ranks.places[1].step = 4;
-  ranks.places[1].work = Work::Backward;
+  ranks.positions[1].step = 4;
+  ranks.positions[1].work = Work::Backward;
   EXPECT_EQ(ranks.pass(20, {0, 1, 2}), "");
   ranks.wait(0, 1, "all_reduce #2 for rank 1");
   ranks.wait(2, 0, "receive #3 from rank 0");
@@ -79,12 +79,12 @@ TEST(Watch, AProcessThatStopsAnywhereIsNamed) {
             "it was in step 0 (data), and waits in all_reduce #2 for rank 0");
 }
 
-TEST(Watch, ARankThatStaysAtOnePlaceIsStuck) {
+TEST(Watch, ARankThatStaysAtOnePositionIsStuck) {
   Ranks ranks(2);
   EXPECT_EQ(ranks.pass(20, {0, 1}), "");
   ranks.wait(0, 1, "all_reduce #2 for rank 1");
-  writeText(ranks.places[1].slot, "slot 4 (forward of h.2, micro-batch 1");
-  ranks.places[1].layer = 7;
+  writeText(ranks.positions[1].slot, "slot 4 (forward of h.2, micro-batch 1");
+  ranks.positions[1].layer = 7;
   EXPECT_EQ(ranks.pass(20, {}),
             "rank 1 (host here, process 101) is stuck: its process lives, but it has not moved for "
             "10 s; it is in step 0 (data), at slot 4 (forward of h.2, micro-batch 1, layer 7); "
@@ -109,14 +109,14 @@ TEST(Watch, RanksThatWaitForOneAnotherAreLeftAlone) {
 TEST(Watch, FilesTakeLong) {
   for (Phase phase : {Phase::SetUp, Phase::Saving, Phase::Outputs}) {
     Ranks ranks(2);
-    ranks.places[1].phase = phase;
+    ranks.positions[1].phase = phase;
     ranks.wait(0, 1, "the start of training");
     EXPECT_EQ(ranks.pass(1000, {}), "");
     EXPECT_NE(ranks.pass(1000, {}).find("rank 1 (host here, process 101) is stuck"),
               std::string::npos);
     // But a process that has stopped reads none.
     Ranks others(2);
-    others.places[1].phase = phase;
+    others.positions[1].phase = phase;
     EXPECT_EQ(others.pass(5, {0}), "");
     EXPECT_NE(others.pass(20, {0}, 1).find("rank 1 (host here, process 101) has stopped"),
               std::string::npos);
@@ -132,7 +132,7 @@ TEST(Watch, WhatHasNotBeenHeardIsUnknown) {
 TEST(Watch, ARankThatHasEndedIsLeftAlone) {
   Ranks ranks(2);
   EXPECT_EQ(ranks.pass(5, {0, 1}), "");
-  ranks.places[1].phase = Phase::Ended;
+  ranks.positions[1].phase = Phase::Ended;
   EXPECT_EQ(ranks.pass(100, {0}, 1), "");
 }
 
@@ -143,33 +143,33 @@ TEST(OwnClock, ItStandsStillWhileItsProcessDoes) {
   EXPECT_LE(clock.advance(), 0.001);
 }
 
-TEST(RankPlace, AnImageSaysTheSame) {
-  RankPlace place, copy;
-  place.beats = 3;
-  place.moves = 7;
-  place.step = 12;
-  place.phase = Phase::Step;
-  place.work = Work::Collectives;
-  place.layer = 5;
-  place.waitsFor = 2;
-  writeText(place.slot, "slot 1 (forward");
-  writeText(place.wait, "all_reduce #2");
-  readImage(copy, imageOf(place));
-  EXPECT_EQ(imageOf(copy), imageOf(place));
+TEST(RankPosition, AnImageSaysTheSame) {
+  RankPosition position, copy;
+  position.beats = 3;
+  position.moves = 7;
+  position.step = 12;
+  position.phase = Phase::Step;
+  position.work = Work::Collectives;
+  position.layer = 5;
+  position.waitsFor = 2;
+  writeText(position.slot, "slot 1 (forward");
+  writeText(position.wait, "all_reduce #2");
+  readImage(copy, imageOf(position));
+  EXPECT_EQ(imageOf(copy), imageOf(position));
   EXPECT_EQ(whereText(copy), "in step 12 (collectives), at slot 1 (forward, layer 5)");
   EXPECT_EQ(waitText(copy), "waits in all_reduce #2");
-  copy.waitsFor = RankPlace::kNoWait;
-  EXPECT_EQ(lastPlaceText(copy),
+  copy.waitsFor = RankPosition::kNoWait;
+  EXPECT_EQ(lastPositionText(copy),
             "; it was last seen in step 12 (collectives), at slot 1 (forward, layer 5)");
 }
 
-TEST(RankPlace, BytesThatAreNoImageAreRefused) {
-  RankPlace place;
-  EXPECT_THROW(readImage(place, "short"), Error);
-  std::string image = imageOf(place);
+TEST(RankPosition, BytesThatAreNoImageAreRefused) {
+  RankPosition position;
+  EXPECT_THROW(readImage(position, "short"), Error);
+  std::string image = imageOf(position);
   for (char &byte : image)
     byte = char(0xff);
-  EXPECT_THROW(readImage(place, image), Error);
+  EXPECT_THROW(readImage(position, image), Error);
 }
 
 } // namespace

@@ -114,8 +114,8 @@ std::optional<Checkpoints::Identity> Checkpoints::identityOf(int descriptor) {
 }
 
 Checkpoints::Checkpoints(const std::string &folder) {
-  for (const partita_rt::CheckpointPlace &place : partita_rt::checkpointsIn(folder)) {
-    int descriptor = openFolder(place.path);
+  for (const partita_rt::CheckpointEntry &entry : partita_rt::checkpointsIn(folder)) {
+    int descriptor = openFolder(entry.path);
     if (std::optional<Identity> identity = identityOf(descriptor))
       identities.insert(*identity);
     if (descriptor >= 0)
@@ -130,8 +130,8 @@ Checkpoints::~Checkpoints() {
 
 /// Is any checkpoint in the folder one of them, or not?
 bool Checkpoints::anyIs(bool known, const std::string &folder) const {
-  return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointPlace &place) {
-    int descriptor = openFolder(place.path);
+  return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointEntry &entry) {
+    int descriptor = openFolder(entry.path);
     std::optional<Identity> identity = identityOf(descriptor);
     if (descriptor >= 0)
       close(descriptor);
@@ -225,8 +225,8 @@ void Supervisor::checkIsComplete() {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
       !words.steps)
     return;
-  std::vector<partita_rt::CheckpointPlace> places = partita_rt::checkpointsIn(words.folder);
-  int64_t done = places.empty() ? 0 : places.front().step;
+  std::vector<partita_rt::CheckpointEntry> entries = partita_rt::checkpointsIn(words.folder);
+  int64_t done = entries.empty() ? 0 : entries.front().step;
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
   outcome.status = partita_rt::kFailedWhileTraining;
@@ -244,7 +244,7 @@ std::string Supervisor::prepareRestart() {
   now = hasOthers ? arguments : words.again;
   from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
              ? ""
-             : partita_rt::newestPlace(words.folder);
+             : partita_rt::newestEntry(words.folder);
   hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;

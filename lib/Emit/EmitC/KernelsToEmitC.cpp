@@ -264,7 +264,7 @@ static void addKernelOverTensors(UpdateKernelOp kernel) {
   for (auto [i, value, type] : llvm::enumerate(kernel.getValues(), kernel.getTypes())) {
     names.push_back(cast<StringAttr>(value).getValue().str());
     types.push_back(cppPointer(cast<TypeAttr>(type).getValue(), i + 1 == count));
-    moved += "moved(" + names.back() + ", row.places[" + std::to_string(i) + "]), ";
+    moved += "moved(" + names.back() + ", row.offsets[" + std::to_string(i) + "]), ";
   }
   std::string row = "TensorRow<" + std::to_string(count) + ">";
   names.push_back("rows");

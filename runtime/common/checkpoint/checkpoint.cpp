@@ -9,7 +9,7 @@
 #include "common/checkpoint/sources.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "common/run_options.h"
 #include "common/target.h"
 #include "partita_rt/printable.h"
@@ -95,8 +95,8 @@ std::string otherParameter(const Program &program, const CheckpointFiles &file) 
 
 } // namespace
 
-CheckpointInfo readCheckpointInfo(const std::string &place) {
-  CheckpointFiles file(checkpointFile(place));
+CheckpointInfo readCheckpointInfo(const std::string &folder) {
+  CheckpointFiles file(checkpointFile(folder));
   CheckpointInfo info;
   info.identity = hashOf(file.metadata());
   info.step = int64_t(metadataNumber(file, "step"));
@@ -121,8 +121,8 @@ CheckpointInfo readCheckpointInfo(const std::string &place) {
 }
 
 /// Compares parameters only: their states depend on the optimizer and the precision.
-void checkSameModel(const Program &program, const std::string &place) {
-  CheckpointFiles file(checkpointFile(place));
+void checkSameModel(const Program &program, const std::string &folder) {
+  CheckpointFiles file(checkpointFile(folder));
   int64_t differ = 0;
   std::string first;
   for (const Parameter &parameter : program.parameters) {
@@ -161,7 +161,7 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
   };
   if (!hasCheckpoint(folder))
     return;
-  std::string newest = newestPlace(folder);
+  std::string newest = newestEntry(folder);
   if (!attempt([&] { found = " of step " + std::to_string(readCheckpointInfo(newest).step); }))
     fail(
         "--checkpoint: %s holds a checkpoint that cannot be read (%s); --overwrite replaces it, or "
@@ -173,8 +173,8 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
        continues ? "; --resume continues it, " : " of another model; ");
 }
 
-std::string skippedText(const std::string &place, const std::string &damage) {
-  return place + " is damaged, taking the checkpoint before it: " + damage;
+std::string skippedText(const std::string &folder, const std::string &damage) {
+  return folder + " is damaged, taking the checkpoint before it: " + damage;
 }
 
 void printCheckpointNote(const std::string &note) {
@@ -376,7 +376,7 @@ std::string readCheckpoint(Rank &rank, const ResumePoint &point) {
   if (std::string damage =
           damageOnAnyRank(rank,
                           [&] {
-                            file = std::make_unique<CheckpointFiles>(checkpointFile(point.place));
+                            file = std::make_unique<CheckpointFiles>(checkpointFile(point.folder));
                             return "";
                           });
       !damage.empty())
@@ -407,7 +407,7 @@ const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points
       first = damage;
     if (rank.rank == 0 && &point != &points.back())
       std::fprintf(stderr, "%s: warning: %s\n", rank.program->name,
-                   printable(skippedText(point.place, damage)).c_str());
+                   printable(skippedText(point.folder, damage)).c_str());
   }
   fail("%s", first.c_str());
 }

@@ -30,17 +30,17 @@ struct CheckpointInfo {
 
 /// Reads the metadata of the checkpoint in the folder of one, such as DIR/step-12. Throws Error if
 /// there is none or the file is not a checkpoint.
-CheckpointInfo readCheckpointInfo(const std::string &place);
+CheckpointInfo readCheckpointInfo(const std::string &folder);
 /// Returns the metadata that a checkpoint of this program has.
 std::map<std::string, std::string> metadataOf(const Program &program, const CheckpointInfo &info);
 /// Throws Error if a run's folder holds a checkpoint, which a new run would replace.
 void checkNoCheckpoint(const Program &program, const std::string &folder);
 /// Throws Error unless that checkpoint has exactly the program's parameters.
-void checkSameModel(const Program &program, const std::string &place);
+void checkSameModel(const Program &program, const std::string &folder);
 
 /// A checkpoint from which a run can go on.
 struct ResumePoint {
-  std::string place; ///< its folder
+  std::string folder;
   CheckpointInfo info;
 };
 
@@ -52,7 +52,7 @@ struct ResumePoint {
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
 /// "DIR/step-12 is damaged, taking the checkpoint before it: ...".
-std::string skippedText(const std::string &place, const std::string &damage);
+std::string skippedText(const std::string &folder, const std::string &damage);
 
 /// Prints CheckpointFiles::note(), if there is one, before the lines about the training.
 void printCheckpointNote(const std::string &note);

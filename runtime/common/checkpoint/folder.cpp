@@ -31,7 +31,7 @@ static std::string otherWeights(const std::string &folder) {
 
 std::string newestCheckpoint(const std::string &folder) {
   if (!checkpointsIn(folder).empty() || !shardsIn(folder).empty())
-    return checkpointFile(newestPlace(folder)); // or it says what is missing
+    return checkpointFile(newestEntry(folder)); // or it says what is missing
   fail("no checkpoint in %s: it has no folder step-N, and neither %s nor %s is there%s",
        folder.c_str(), unshardedPath(folder).c_str(), indexPath(folder).c_str(),
        otherWeights(folder).c_str());
@@ -70,12 +70,12 @@ std::vector<std::string> makeFolders(const std::string &path) {
 }
 
 /// Takes a checkpoint's name from it, in one step, so that it can be removed file by file.
-static std::string withdraw(const std::string &place) {
-  std::string old = place + ".old" + kUnfinishedSuffix;
+static std::string withdraw(const std::string &folder) {
+  std::string old = folder + ".old" + kUnfinishedSuffix;
   std::error_code none;
   fs::remove_all(old, none); // left by a run that was killed
-  if (rename(place.c_str(), old.c_str()) != 0)
-    fail("cannot rename %s to %s: %s", place.c_str(), old.c_str(), std::strerror(errno));
+  if (rename(folder.c_str(), old.c_str()) != 0)
+    fail("cannot rename %s to %s: %s", folder.c_str(), old.c_str(), std::strerror(errno));
   return old;
 }
 
@@ -120,16 +120,16 @@ static void removeFromFolderItself(const std::string &folder) {
 
 /// Removes those that are among the steps, or are not.
 static void removeThese(const std::string &folder, const std::set<int64_t> &steps, bool among) {
-  for (const CheckpointPlace &place : checkpointsIn(folder)) {
-    if ((steps.count(place.step) > 0) != among)
+  for (const CheckpointEntry &entry : checkpointsIn(folder)) {
+    if ((steps.count(entry.step) > 0) != among)
       continue;
-    if (place.step < 0) {
+    if (entry.step < 0) {
       removeFromFolderItself(folder);
       continue;
     }
     try {
       std::error_code none;
-      fs::remove_all(withdraw(place.path), none);
+      fs::remove_all(withdraw(entry.path), none);
     } catch (const Error &) { // the next save tries again
     }
   }

@@ -42,7 +42,7 @@ const void *FullTensor::gather(Rank &rank, const TensorShard &shard, const void 
   joined.resize(size_t(shard.global.elements() * width));
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;
-    placeOnMesh(other, *rank.program, r);
+    setCoordinates(other, *rank.program, r);
     if (!shard.stages.contains(other.stageNumber))
       continue;
     forRuns(*rank.program, other.coordinates, shard.global, shard.splits,

@@ -108,7 +108,7 @@ std::vector<int64_t> GradientFile::formatsOfAll(Rank &rank) const {
   std::vector<int64_t> result(mine.size());
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;
-    placeOnMesh(other, program, r);
+    setCoordinates(other, program, r);
     for (size_t i = 0; i < mine.size(); ++i) {
       const Parameter &parameter = program.parameters[int64_t(i)];
       if (!parameter.stages.contains(other.stageNumber))

@@ -3,7 +3,7 @@
 #include "common/checkpoint/saver.h"
 
 #include "common/checkpoint/folder.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "common/target.h"
 
 #include <algorithm>

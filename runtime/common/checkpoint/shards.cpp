@@ -192,7 +192,7 @@ ShardSave::Contents ShardSave::contentsOf(const Program &program,
     contents.tensors.push_back({shard.name, {shard.dtype, shard.global, {}}});
   for (int r = 0; r < ranks; ++r) {
     Rank other;
-    placeOnMesh(other, program, r);
+    setCoordinates(other, program, r);
     bool writes = false;
     for (size_t i = 0; i < shards.size(); ++i) {
       if (!isFirstOwner(program, other.coordinates, shards[i].splits, shards[i].stages))

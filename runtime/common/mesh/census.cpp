@@ -105,11 +105,12 @@ void compareEnds(Rank &rank) {
   for (int64_t row = 0; row < rows; ++row)
     mine[size_t(row)] = rank.channels[row] ? int64_t(rank.channels[row]->history()) : 0;
   allGather(*rank.world, {{mine.data(), all.data(), rows}}, "what channels have moved");
-  for (const ChannelPlace &place : channelsOf(rank))
-    if (all[size_t(place.peer * rows + place.row)] != mine[size_t(place.row)])
+  for (const ChannelEndpoint &endpoint : channelsOf(rank))
+    if (all[size_t(endpoint.peer * rows + endpoint.row)] != mine[size_t(endpoint.row)])
       fail("messages over channel %s differ: what %s and %s have started in step %lld is not the "
            "same in type, sizes, micro-batches or order",
-           place.name, place.selfText.c_str(), place.peerText.c_str(), (long long)rank.step);
+           endpoint.name, endpoint.selfText.c_str(), endpoint.peerText.c_str(),
+           (long long)rank.step);
 }
 
 void checkTransfers(const Rank &rank, const TransferBytes &step) {

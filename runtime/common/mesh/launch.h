@@ -12,7 +12,7 @@
 
 namespace partita_rt {
 
-/// The process's place in the launch. There is one object per process, made before anything is
+/// The process's position in the launch. There is one object per process, made before anything is
 /// printed.
 class World {
 public:

@@ -17,7 +17,7 @@ std::string ofStage(const Program &program, int stage) {
 
 std::string rankText(const Program &program, int number) {
   Rank rank;
-  placeOnMesh(rank, program, number);
+  setCoordinates(rank, program, number);
   return "rank " + std::to_string(number) + ofStage(program, rank.stageNumber);
 }
 
@@ -61,7 +61,7 @@ int rankCount(const Program &program) {
   return n;
 }
 
-void placeOnMesh(Rank &rank, const Program &program, int number) {
+void setCoordinates(Rank &rank, const Program &program, int number) {
   rank.program = &program;
   rank.rank = number;
   rank.ranks = rankCount(program);
@@ -90,7 +90,7 @@ std::vector<Membership> membershipsOf(const Rank &rank) {
     memberships.push_back({int(memberships.size()), group.name, {}});
   for (int number = 0; number < rank.ranks; ++number) {
     Rank other{};
-    placeOnMesh(other, *rank.program, number);
+    setCoordinates(other, *rank.program, number);
     for (int64_t row = 0; row < groups.size(); ++row) {
       if (!together(groups[row], rank, other))
         continue;
@@ -103,9 +103,9 @@ std::vector<Membership> membershipsOf(const Rank &rank) {
   return memberships;
 }
 
-std::vector<ChannelPlace> channelsOf(const Rank &rank) {
+std::vector<ChannelEndpoint> channelsOf(const Rank &rank) {
   const Program &program = *rank.program;
-  std::vector<ChannelPlace> places;
+  std::vector<ChannelEndpoint> endpoints;
   int below = 1; // ranks per stage
   for (int64_t axis = program.mesh.size() - 1; axis > program.stageAxis; --axis)
     below *= program.mesh[axis].size;
@@ -116,10 +116,10 @@ std::vector<ChannelPlace> channelsOf(const Rank &rank) {
     bool sends = channel.from == rank.stageNumber;
     int other = sends ? channel.to : channel.from;
     int peer = rank.rank + (other - rank.stageNumber) * below;
-    places.push_back({row, channel.name, sends, rank.rank, peer, rankText(program, rank.rank),
-                      rankText(program, peer)});
+    endpoints.push_back({row, channel.name, sends, rank.rank, peer, rankText(program, rank.rank),
+                         rankText(program, peer)});
   }
-  return places;
+  return endpoints;
 }
 
 } // namespace partita_rt

@@ -33,7 +33,7 @@ void slotEnd(int32_t layer, char *text);
 std::string atSlot(const Rank &rank);
 
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
-void placeOnMesh(Rank &rank, const Program &program, int number);
+void setCoordinates(Rank &rank, const Program &program, int number);
 
 /// A rank's group of one row.
 struct Membership {
@@ -47,8 +47,8 @@ struct Membership {
 /// Returns one per row, in the rows' order, which is the same on all ranks.
 std::vector<Membership> membershipsOf(const Rank &rank);
 
-/// A rank's place at one end of a channel.
-struct ChannelPlace {
+/// One end of a channel, as its rank sees it.
+struct ChannelEndpoint {
   int row;
   const char *name;
   bool sends;
@@ -57,7 +57,7 @@ struct ChannelPlace {
 };
 
 /// Returns one per channel that the rank is at an end of, in the order of their rows.
-std::vector<ChannelPlace> channelsOf(const Rank &rank);
+std::vector<ChannelEndpoint> channelsOf(const Rank &rank);
 
 } // namespace partita_rt
 

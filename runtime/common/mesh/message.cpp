@@ -20,7 +20,7 @@ std::string MessageSignature::text() const {
   return text + ") for " + why;
 }
 
-std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine,
+std::string mismatchText(const ChannelEndpoint &endpoint, const MessageSignature &mine,
                          const MessageSignature &theirs) {
   auto of = [&](const std::string &who, bool sends, const MessageSignature &signature) {
     if (signature.isMark)
@@ -28,12 +28,12 @@ std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine
              (signature.messages == 1 ? " message" : " messages");
     return who + (sends ? " sends " : " receives ") + signature.text();
   };
-  std::string self = of(place.selfText, place.sends, mine);
-  std::string peer = of(place.peerText, !place.sends, theirs);
+  std::string self = of(endpoint.selfText, endpoint.sends, mine);
+  std::string peer = of(endpoint.peerText, !endpoint.sends, theirs);
   MessageSignature alike = theirs;
   alike.sizes = mine.sizes;
-  return std::string("messages over channel ") + place.name +
-         " differ: " + (place.sends ? self + ", " + peer : peer + ", " + self) +
+  return std::string("messages over channel ") + endpoint.name +
+         " differ: " + (endpoint.sends ? self + ", " + peer : peer + ", " + self) +
          (mine.matches(alike) ? ", in buffers of other sizes" : "");
 }
 

@@ -43,7 +43,7 @@ struct ChannelEnd::Message {
 
 /// Returns "messages over channel onward differ: rank 0 of stage 0 sends #3 (...), rank 2 of stage
 /// 1 receives #3 (...)", whichever end notices.
-std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine,
+std::string mismatchText(const ChannelEndpoint &endpoint, const MessageSignature &mine,
                          const MessageSignature &theirs);
 
 /// Starts a mark, which both ends make after the messages of a step, or of the program, so that a

@@ -116,14 +116,14 @@ void checkHome(const Program &program, const std::string &what, const Tensor &te
   });
 }
 
-/// Checks that there is one stage per place along the stage axis, all with the same entry points.
+/// Checks that there is one stage per position along the stage axis, all with the same entry points.
 void checkStages(const Program &program) {
   if (program.stageAxis < -1 || program.stageAxis >= program.mesh.size())
     fail("the stages are along axis %d of %lld", program.stageAxis, (long long)program.mesh.size());
-  int places = program.stageAxis < 0 ? 1 : program.mesh[program.stageAxis].size;
-  if (program.stages.size() != places || places > kMaxStages)
-    fail("the program has %lld stages for %d places on the mesh, at most %d are possible",
-         (long long)program.stages.size(), places, kMaxStages);
+  int positions = program.stageAxis < 0 ? 1 : program.mesh[program.stageAxis].size;
+  if (program.stages.size() != positions || positions > kMaxStages)
+    fail("the program has %lld stages for %d positions on the mesh, at most %d are possible",
+         (long long)program.stages.size(), positions, kMaxStages);
   static constexpr std::pair<void (*Stage::*)(Rank &), const char *> entries[] = {
       {&Stage::init, "init"},
       {&Stage::trainStep, "train_step"},

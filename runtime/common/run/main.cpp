@@ -81,11 +81,11 @@ bool isSameFile(const std::string &a, const std::string &b) {
     return false;
   if (fs::equivalent(a, b, error))
     return true;
-  std::error_code noPlace; // an error is reported when the file is opened
-  auto place = [&](const std::string &path) {
-    return fs::weakly_canonical(fs::absolute(path, noPlace), noPlace);
+  std::error_code unresolved; // an error is reported when the file is opened
+  auto resolved = [&](const std::string &path) {
+    return fs::weakly_canonical(fs::absolute(path, unresolved), unresolved);
   };
-  return place(a) == place(b) && !noPlace;
+  return resolved(a) == resolved(b) && !unresolved;
 }
 
 /// Fails if an output would overwrite an input of the run, the program or another output.
@@ -111,10 +111,10 @@ void checkOutputs(const Program &program, const RunOptions &o) {
     for (const auto &[other, file] : written)
       check(file, std::string("what ") + other + " writes");
     std::error_code none;
-    for (const CheckpointPlace &place : checkpointsIn(o.checkpoint))
-      if (std::filesystem::equivalent(std::filesystem::path(path).parent_path(), place.path,
+    for (const CheckpointEntry &entry : checkpointsIn(o.checkpoint))
+      if (std::filesystem::equivalent(std::filesystem::path(path).parent_path(), entry.path,
                                       none) &&
-          place.step >= 0)
+          entry.step >= 0)
         fail("%s: %s would lie in a checkpoint, and be removed with it; choose another name",
              option, path.c_str());
     written.push_back({option, path});
@@ -155,9 +155,9 @@ void checkSameData(const Session &session, const CheckpointInfo &info) {
 /// own order of the data. One that is damaged at first sight is skipped here.
 void findResumePoints(Session &session, const std::string &folder) {
   std::string first;
-  for (const CheckpointPlace &place : checkpointsIn(folder)) {
+  for (const CheckpointEntry &entry : checkpointsIn(folder)) {
     try {
-      ResumePoint point{place.path, readCheckpointInfo(place.path)};
+      ResumePoint point{entry.path, readCheckpointInfo(entry.path)};
       auto isOfTheRun = [](const CheckpointInfo &a, const CheckpointInfo &b) {
         return a.seed == b.seed && a.shuffle == b.shuffle && a.data == b.data;
       };
@@ -168,7 +168,7 @@ void findResumePoints(Session &session, const std::string &folder) {
         throw; // it may be in order: to go on from an older one would replace it
     } catch (const Error &error) {
       if (session.resumePoints.empty())
-        session.warnings.push_back(skippedText(place.path, error.what()));
+        session.warnings.push_back(skippedText(entry.path, error.what()));
       if (first.empty())
         first = error.what();
     }
@@ -181,7 +181,7 @@ void findResumePoints(Session &session, const std::string &folder) {
 void takeResumePoint(Session &session, const Program &program) {
   const RunOptions &options = session.options;
   findResumePoints(session, options.checkpoint);
-  checkSameModel(program, session.resumePoints[0].place);
+  checkSameModel(program, session.resumePoints[0].folder);
   const CheckpointInfo &info = session.resumePoints[0].info;
   if (options.seed && *options.seed != info.seed)
     fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",

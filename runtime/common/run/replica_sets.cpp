@@ -18,7 +18,7 @@ static std::vector<int> firstOwners(const Program &program, const TensorShard &s
   bool shared = false;
   for (int r = 0; r < rankCount(program); ++r) {
     Rank rank;
-    placeOnMesh(rank, program, r);
+    setCoordinates(rank, program, r);
     bool holds = shard.stages.contains(rank.stageNumber);
     first.push_back(holds ? firstOwner(program, rank.coordinates, shard.splits, shard.stages) : -1);
     shared |= holds && first.back() != r;

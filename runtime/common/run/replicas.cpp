@@ -3,8 +3,8 @@
 #include "common/run/replicas.h"
 
 #include "common/grouped.h"
-#include "common/mesh/place.h"
-#include "common/run/replica_place.h"
+#include "common/mesh/rank_position.h"
+#include "common/run/replica_element.h"
 #include "common/run/summary.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
@@ -92,14 +92,14 @@ void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &w
   if (differences.empty())
     fail("%s the digests of replicas differ, but not their hashes", when.c_str());
   const ReplicaDifference &first = differences.front();
-  std::string place;
+  std::string element;
   if (isInMemory && first.tensor < shards.size())
-    place = replicaPlace(rank, shards[first.tensor], first);
+    element = differingElementText(rank, shards[first.tensor], first);
   if (rank.rank != first.odd.front()) {
     barrier(*rank.world, "the end of a run whose replicas differ"); // until it has said so
     fail("replicas differ");
   }
-  std::string text = when + " " + differenceText(differences, namesOf(shards)) + place;
+  std::string text = when + " " + differenceText(differences, namesOf(shards)) + element;
   if (equalAfter >= 0)
     text += "; all were equal " + (equalAfter == 0 ? std::string("before step 1")
                                                    : "after step " + std::to_string(equalAfter));

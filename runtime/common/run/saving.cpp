@@ -4,7 +4,7 @@
 
 #include "common/checkpoint/folder.h"
 #include "common/grouped.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "common/run/interruption.h"
 #include "common/run/summary.h"
 #include "partita_rt/printable.h"
@@ -22,7 +22,7 @@ static std::set<int64_t> continued(const Session &session, const ResumePoint *re
   for (const ResumePoint &point : session.resumePoints) {
     found |= &point == resumed;
     if (found)
-      steps.insert(point.place == session.options.checkpoint ? -1 : point.info.step);
+      steps.insert(point.folder == session.options.checkpoint ? -1 : point.info.step);
   }
   return steps;
 }

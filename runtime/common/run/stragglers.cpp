@@ -8,8 +8,8 @@
 
 namespace partita_rt {
 
-Stragglers::Stragglers(const Program &program, int count, PlaceOf placeOf)
-    : program(program), placeOf(std::move(placeOf)), ranks(size_t(count)) {
+Stragglers::Stragglers(const Program &program, int count, PositionOf positionOf)
+    : program(program), positionOf(std::move(positionOf)), ranks(size_t(count)) {
   look(); // what was before does not count
 }
 
@@ -40,8 +40,8 @@ std::optional<Stragglers::Slowest> Stragglers::look() {
   for (int r = 0; r < int(ranks.size()); ++r) {
     Seen &seen = ranks[size_t(r)];
     seen.perStep.reset();
-    const RankPlace *place = placeOf(r);
-    WorkTotals now = place ? readTotals(*place) : WorkTotals{};
+    const RankPosition *position = positionOf(r);
+    WorkTotals now = position ? readTotals(*position) : WorkTotals{};
     if (now.steps <= seen.steps)
       continue;
     Times perStep;

@@ -1,6 +1,6 @@
 // Which rank is slower than the others, and at what (--stragglers). Each rank publishes its time by
-// kind of work with its place (common/mesh/place.h), so nothing is exchanged for it: rank 0 looks at
-// what it has been told, at most a sign of life ago.
+// kind of work with its position (common/mesh/rank_position.h), so nothing is exchanged for it: rank
+// 0 looks at what was reported to it, at most a sign of life ago.
 //
 // A fast rank waits for a slow one, and then has as long a step. So waits do not count: the slowest
 // rank is the one with the most work of its own, which waits least.
@@ -8,7 +8,7 @@
 #ifndef PARTITA_RT_COMMON_STRAGGLERS_H
 #define PARTITA_RT_COMMON_STRAGGLERS_H
 
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 
 #include <array>
 #include <functional>
@@ -20,9 +20,9 @@ namespace partita_rt {
 
 class Stragglers {
 public:
-  using PlaceOf = std::function<const RankPlace *(int rank)>;
-  /// `placeOf`: null for a rank of which nothing is known.
-  Stragglers(const Program &program, int ranks, PlaceOf placeOf);
+  using PositionOf = std::function<const RankPosition *(int rank)>;
+  /// `positionOf`: null for a rank of which nothing is known.
+  Stragglers(const Program &program, int ranks, PositionOf positionOf);
 
   /// The slowest rank, and seconds of a step without waits: its own, and the ranks' median.
   struct Slowest {
@@ -47,7 +47,7 @@ private:
   Slowest slowestBy(const std::function<double(const Times &)> &seconds) const;
 
   const Program &program;
-  PlaceOf placeOf;
+  PositionOf positionOf;
   std::vector<Seen> ranks;
 };
 

@@ -9,7 +9,7 @@
 #include "common/init/initialize.h"
 #include "common/mesh/census.h"
 #include "common/mesh/launch.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "common/run/interruption.h"
 #include "common/run/lr_schedule_options.h"
 #include "common/run/metrics.h"
@@ -218,8 +218,8 @@ void Loop::step(int64_t number) {
   if (clock) {
     clock->stop();
     setClock(nullptr);
-    if (options.stragglers && rank.place)
-      addStep(*rank.place, *clock);
+    if (options.stragglers && rank.position)
+      addStep(*rank.position, *clock);
   }
   double seconds = secondsSince(begin);
   trainSeconds += seconds;
@@ -290,7 +290,7 @@ void Loop::reportStep(int64_t number, const StepReport &report, double seconds,
 
 std::unique_ptr<Stragglers> Loop::compareRanks() const {
   return std::make_unique<Stragglers>(*rank.program, rank.ranks,
-                                      [this](int other) { return placeOf(rank, other); });
+                                      [this](int other) { return positionOf(rank, other); });
 }
 
 /// Returns the last step's times, and adds them to the run's.

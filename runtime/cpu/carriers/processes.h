@@ -16,7 +16,7 @@ namespace partita_rt {
 
 /// Memory that the processes of one node share.
 struct NodeMemory {
-  std::vector<char *> places;  ///< by rank, at multiples of 64 bytes; null on other nodes
+  std::vector<char *> regions; ///< by rank, at multiples of 64 bytes; null on other nodes
   std::vector<int> nodes;      ///< by rank: the lowest rank of its node
   std::shared_ptr<void> owner; ///< of the memory
 };

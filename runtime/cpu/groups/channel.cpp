@@ -40,31 +40,32 @@ void OrderedEnd::awaitMessage(uint64_t number) {
   auto describe = [&] {
     const MessageSignature &signature = signatures[number % kRing];
     if (signature.isMark)
-      return std::string(signature.why) + " for " + place.peerText + " over channel " + place.name;
-    return (place.sends ? "send " : "receive ") + signature.text() + " over channel " + place.name +
-           (place.sends ? " to " : " from ") + place.peerText;
+      return std::string(signature.why) + " for " + endpoint.peerText + " over channel " +
+             endpoint.name;
+    return (endpoint.sends ? "send " : "receive ") + signature.text() + " over channel " +
+           endpoint.name + (endpoint.sends ? " to " : " from ") + endpoint.peerText;
   };
   waitUntil(
       [&] {
         waits.moveMessages();
         return isComplete(number);
       },
-      failure, describe, &waits, [&] { return place.peer; });
+      failure, describe, &waits, [&] { return endpoint.peer; });
 }
 
 void RankChannels::take(Rank &rank,
-                        const std::function<std::unique_ptr<ChannelEnd>(ChannelPlace)> &make) {
+                        const std::function<std::unique_ptr<ChannelEnd>(ChannelEndpoint)> &make) {
   ChannelTests tests = channelTests();
   byRow.resize(size_t(rank.program->channels.size()));
-  for (ChannelPlace &place : channelsOf(rank)) {
-    int row = place.row;
-    ends.push_back(make(std::move(place)));
+  for (ChannelEndpoint &endpoint : channelsOf(rank)) {
+    int row = endpoint.row;
+    ends.push_back(make(std::move(endpoint)));
     ends.back()->setDelays(delaysOf(tests, rank.rank, row));
     byRow[size_t(row)] = ends.back().get();
   }
   rank.channels = byRow.data();
   rank.waits = waits.get();
-  rank.place = &waits->place();
+  rank.position = &waits->position();
   rank.flight = &waits->flight();
   auto join = [&](Communicator *group, std::vector<int> ranks) {
     if (auto *ordered = dynamic_cast<OrderedGroup *>(group))

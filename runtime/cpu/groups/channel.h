@@ -18,8 +18,8 @@ namespace partita_rt {
 class OrderedEnd : public ChannelEnd {
 public:
   /// `waits` must outlive the end; `failure` may be null.
-  OrderedEnd(ChannelPlace place, RankWaits &waits, const FailureFlag *failure)
-      : ChannelEnd(place.name, place.sends), place(std::move(place)), waits(waits),
+  OrderedEnd(ChannelEndpoint endpoint, RankWaits &waits, const FailureFlag *failure)
+      : ChannelEnd(endpoint.name, endpoint.sends), endpoint(std::move(endpoint)), waits(waits),
         failure(failure) {}
 
   PendingMessage start(Message message) override;
@@ -33,7 +33,7 @@ protected:
   /// Hands the message, which has its number, to the transport. Does not block.
   virtual void post(Message message) = 0;
 
-  const ChannelPlace place;
+  const ChannelEndpoint endpoint;
 
 private:
   void awaitMessage(uint64_t number);
@@ -51,8 +51,8 @@ struct RankChannels {
   std::vector<std::unique_ptr<ChannelEnd>> ends;
   std::vector<ChannelEnd *> byRow;
 
-  /// Adds the ends that `make(place)` returns, and gives the rank its channels and waits.
-  void take(Rank &rank, const std::function<std::unique_ptr<ChannelEnd>(ChannelPlace)> &make);
+  /// Adds the ends that `make(endpoint)` returns, and gives the rank its channels and waits.
+  void take(Rank &rank, const std::function<std::unique_ptr<ChannelEnd>(ChannelEndpoint)> &make);
 };
 
 /// Makes the channels of all ranks, which are threads of this process. A program without channels

@@ -8,12 +8,12 @@ void MessageChannel::post(Message message) {
   UnderWay &entry = underWay.emplace_back(); // its address must not change until it is complete
   entry.message = std::move(message);
   entry.exchange = messenger.exchange();
-  if (place.sends) {
-    entry.exchange->send(&entry.message.signature, sizeof(MessageSignature), place.peer,
+  if (endpoint.sends) {
+    entry.exchange->send(&entry.message.signature, sizeof(MessageSignature), endpoint.peer,
                          signatureTag(), synchronous ? Sending::Synchronous : Sending::Eager);
     moveData(entry);
   } else {
-    entry.exchange->receive(&entry.theirs, sizeof(MessageSignature), place.peer, signatureTag());
+    entry.exchange->receive(&entry.theirs, sizeof(MessageSignature), endpoint.peer, signatureTag());
   }
   advance();
 }
@@ -22,10 +22,10 @@ void MessageChannel::moveData(UnderWay &entry) {
   entry.agreed = true;
   Sending how = synchronous ? Sending::Synchronous : Sending::Bulk;
   for (const Message::Buffer &buffer : entry.message.buffers)
-    if (place.sends)
-      entry.exchange->send(buffer.data, buffer.bytes, place.peer, dataTag(), how);
+    if (endpoint.sends)
+      entry.exchange->send(buffer.data, buffer.bytes, endpoint.peer, dataTag(), how);
     else
-      entry.exchange->receive(buffer.data, buffer.bytes, place.peer, dataTag());
+      entry.exchange->receive(buffer.data, buffer.bytes, endpoint.peer, dataTag());
 }
 
 /// Receives data in the order of their messages: messages of one tag arrive in the order in which
@@ -39,7 +39,7 @@ void MessageChannel::advance() {
       if (!done)
         break;
       if (!entry.message.signature.matches(entry.theirs))
-        throw Error(mismatchText(place, entry.message.signature, entry.theirs));
+        throw Error(mismatchText(endpoint, entry.message.signature, entry.theirs));
       moveData(entry);
     } else {
       entry.done = done;

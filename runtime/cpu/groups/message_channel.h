@@ -16,8 +16,8 @@ class MessageChannel final : public OrderedEnd {
 public:
   /// `messenger`'s members are the ranks of the program, and only channels use it. `synchronous`: a
   /// send completes only when its receive has started.
-  MessageChannel(ChannelPlace place, RankWaits &waits, Messenger &messenger, bool synchronous)
-      : OrderedEnd(std::move(place), waits, nullptr), messenger(messenger),
+  MessageChannel(ChannelEndpoint endpoint, RankWaits &waits, Messenger &messenger, bool synchronous)
+      : OrderedEnd(std::move(endpoint), waits, nullptr), messenger(messenger),
         synchronous(synchronous) {}
 
   /// Compares numbers: a message can move only if those before it can.
@@ -34,8 +34,8 @@ private:
   };
   void post(Message message) override;
   void moveData(UnderWay &entry);
-  int signatureTag() const { return 2 * place.row; }
-  int dataTag() const { return 2 * place.row + 1; }
+  int signatureTag() const { return 2 * endpoint.row; }
+  int dataTag() const { return 2 * endpoint.row + 1; }
 
   Messenger &messenger;
   bool synchronous;

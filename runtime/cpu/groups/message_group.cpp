@@ -1,6 +1,6 @@
 // Collectives over messages (message_group.h). Messages of one tag between two ranks arrive in the
 // order in which they were sent, which is that of the segments on all ranks. A segment is sent when
-// all ranks have started its collective, and at most kPlaces of them are pending: so little may
+// all ranks have started its collective, and at most kStagingSlots of them are pending: so little may
 // arrive before its receive starts.
 
 #include "cpu/groups/message_group.h"
@@ -26,8 +26,8 @@ std::set<int> MessageGroup::awaitedRanks() const {
   std::set<int> missing;
   if (!isAnnounced())
     announcements.addPeers(completed + 1, missing);
-  for (uint64_t i = 0; isAnnounced() && i < kPlaces && missing.empty(); ++i)
-    places[(oldestSegment() + i) % kPlaces].messages->addPeers(missing);
+  for (uint64_t i = 0; isAnnounced() && i < kStagingSlots && missing.empty(); ++i)
+    stagingSlots[(oldestSegment() + i) % kStagingSlots].messages->addPeers(missing);
   return missing;
 }
 
@@ -68,101 +68,101 @@ Range MessageGroup::shareOfRank(const Segment &segment, int c) const {
 
 void MessageGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
-  Place &place = placeOf(segment);
+  StagingSlot &staged = slotOf(segment);
   if (request.kind == CollectiveKind::Barrier) // the signatures were already the barrier
     return;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
   int blocks = row.from == Extent::Full ? groupSize : 1;
   bool isRoots = row.inPlace && !row.reduces;
-  place.outgoing.resize(size_t(bytes * blocks));
+  staged.outgoing.resize(size_t(bytes * blocks));
   if (!isRoots || groupRank == request.root)
     for (int c = 0; c < blocks; ++c)
-      pack(place.outgoing.data() + c * bytes, segment, segment.begin, segment.count, c);
+      pack(staged.outgoing.data() + c * bytes, segment, segment.begin, segment.count, c);
   if (isRoots)
-    sendRoots(place, bytes, request.root);
+    sendRoots(staged, bytes, request.root);
   else
-    exchangeShares(segment, place);
-  worked += int64_t(place.outgoing.size());
+    exchangeShares(segment, staged);
+  worked += int64_t(staged.outgoing.size());
 }
 
 /// Sends the root's values to all others.
-void MessageGroup::sendRoots(Place &place, int64_t bytes, int root) {
+void MessageGroup::sendRoots(StagingSlot &staged, int64_t bytes, int root) {
   if (groupRank != root)
-    return place.messages->receive(place.outgoing.data(), bytes, root, kDataTag);
+    return staged.messages->receive(staged.outgoing.data(), bytes, root, kDataTag);
   for (int r = 0; r < groupSize; ++r)
     if (r != root)
-      place.messages->send(place.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
+      staged.messages->send(staged.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
 }
 
 /// Sends every rank's values of share c to rank c.
-void MessageGroup::exchangeShares(const Segment &segment, Place &place) {
+void MessageGroup::exchangeShares(const Segment &segment, StagingSlot &staged) {
   Range mine = shareOfRank(segment, groupRank);
   int64_t bytes = (mine.end - mine.begin) * segment.width;
-  place.incoming.resize(size_t(bytes * groupSize));
+  staged.incoming.resize(size_t(bytes * groupSize));
   for (int r = 0; r < groupSize; ++r) {
     if (r == groupRank)
       continue;
     Range part = shareOfRank(segment, r);
-    place.messages->receive(place.incoming.data() + r * bytes, bytes, r, kDataTag);
-    place.messages->send(place.outgoing.data() + part.begin * segment.width,
-                         (part.end - part.begin) * segment.width, r, kDataTag, Sending::Eager);
+    staged.messages->receive(staged.incoming.data() + r * bytes, bytes, r, kDataTag);
+    staged.messages->send(staged.outgoing.data() + part.begin * segment.width,
+                          (part.end - part.begin) * segment.width, r, kDataTag, Sending::Eager);
   }
 }
 
 /// Sums this rank's share, over its own values in `outgoing`.
-void MessageGroup::sumShare(const Segment &segment, Place &place) {
+void MessageGroup::sumShare(const Segment &segment, StagingSlot &staged) {
   Range mine = shareOfRank(segment, groupRank);
-  char *sum = place.outgoing.data() + mine.begin * segment.width;
+  char *sum = staged.outgoing.data() + mine.begin * segment.width;
   int64_t bytes = (mine.end - mine.begin) * segment.width;
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
   for (int r = 0; r < groupSize; ++r)
-    sources[size_t(r)] = r == groupRank ? sum : place.incoming.data() + r * bytes;
+    sources[size_t(r)] = r == groupRank ? sum : staged.incoming.data() + r * bytes;
   reduceTo(sum, sources.data(), segment, mine.end - mine.begin);
 }
 
 void MessageGroup::reduce(const Segment &segment) {
   const Request &request = segment.request;
-  Place &place = placeOf(segment);
+  StagingSlot &staged = slotOf(segment);
   if (request.kind == CollectiveKind::Barrier)
     return;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
-  const char *own = place.outgoing.data() + (row.from == Extent::Full ? groupRank * bytes : 0);
+  const char *own = staged.outgoing.data() + (row.from == Extent::Full ? groupRank * bytes : 0);
   if (row.reduces)
-    sumShare(segment, place);
+    sumShare(segment, staged);
   if (row.inPlace && row.reduces) {
-    exchangeSums(segment, place);
+    exchangeSums(segment, staged);
   } else if (row.inPlace) {
     if (groupRank != request.root)
-      unpack(place.outgoing.data(), segment, segment.begin, segment.count);
+      unpack(staged.outgoing.data(), segment, segment.begin, segment.count);
     worked += bytes;
   } else if (row.reduces) {
     unpack(own, segment, segment.begin, segment.count);
   } else {
     for (int r = 0; r < groupSize; ++r)
-      unpack(r == groupRank ? own : place.incoming.data() + r * bytes, segment, segment.begin,
+      unpack(r == groupRank ? own : staged.incoming.data() + r * bytes, segment, segment.begin,
              segment.count, r);
     worked += bytes * groupSize;
   }
 }
 
 /// Sends this rank's share of the sums to all others, and receives theirs.
-void MessageGroup::exchangeSums(const Segment &segment, Place &place) {
+void MessageGroup::exchangeSums(const Segment &segment, StagingSlot &staged) {
   Range mine = shareOfRank(segment, groupRank);
   for (int r = 0; r < groupSize; ++r) {
     if (r == groupRank)
       continue;
     Range part = shareOfRank(segment, r);
-    place.messages->receive(place.outgoing.data() + part.begin * segment.width,
-                            (part.end - part.begin) * segment.width, r, kResultTag);
-    place.messages->send(place.outgoing.data() + mine.begin * segment.width,
-                         (mine.end - mine.begin) * segment.width, r, kResultTag, Sending::Eager);
+    staged.messages->receive(staged.outgoing.data() + part.begin * segment.width,
+                             (part.end - part.begin) * segment.width, r, kResultTag);
+    staged.messages->send(staged.outgoing.data() + mine.begin * segment.width,
+                          (mine.end - mine.begin) * segment.width, r, kResultTag, Sending::Eager);
   }
 }
 
 void MessageGroup::read(const Segment &segment) {
-  unpack(placeOf(segment).outgoing.data(), segment, segment.begin, segment.count);
+  unpack(slotOf(segment).outgoing.data(), segment, segment.begin, segment.count);
   worked += segment.count * segment.width;
 }
 

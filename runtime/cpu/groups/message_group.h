@@ -20,18 +20,18 @@ public:
   MessageGroup(std::string axis, int rank, int size, std::unique_ptr<Messenger> itsMessenger)
       : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)),
         announcements(*messenger, axisName, rank, othersOf(rank, size), kRing) {
-    for (Place &each : places)
+    for (StagingSlot &each : stagingSlots)
       each.messages = messenger->exchange();
   }
 
   void forStaging(const Visit &visit) const override {
-    for (const Place &place : places)
-      for (const std::vector<char> *each : {&place.outgoing, &place.incoming})
+    for (const StagingSlot &staged : stagingSlots)
+      for (const std::vector<char> *each : {&staged.outgoing, &staged.incoming})
         visit(each->data(), int64_t(each->capacity()));
   }
 
 private:
-  struct Place {
+  struct StagingSlot {
     std::vector<char> outgoing, incoming;
     std::unique_ptr<Exchange> messages;
   };
@@ -49,22 +49,22 @@ private:
     return announcements.agree(signature(segment.collective));
   }
   void fill(const Segment &segment) override;
-  bool mayReduce(const Segment &segment) override { return placeOf(segment).messages->test(); }
+  bool mayReduce(const Segment &segment) override { return slotOf(segment).messages->test(); }
   void reduce(const Segment &segment) override;
-  bool mayRead(const Segment &segment) override { return placeOf(segment).messages->test(); }
+  bool mayRead(const Segment &segment) override { return slotOf(segment).messages->test(); }
   void read(const Segment &segment) override;
 
   /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
   Range shareOfRank(const Segment &segment, int c) const;
-  void sendRoots(Place &place, int64_t bytes, int root);
-  void exchangeShares(const Segment &segment, Place &place);
-  void sumShare(const Segment &segment, Place &place);
-  void exchangeSums(const Segment &segment, Place &place);
-  Place &placeOf(const Segment &segment) { return places[segment.place()]; }
+  void sendRoots(StagingSlot &staged, int64_t bytes, int root);
+  void exchangeShares(const Segment &segment, StagingSlot &staged);
+  void sumShare(const Segment &segment, StagingSlot &staged);
+  void exchangeSums(const Segment &segment, StagingSlot &staged);
+  StagingSlot &slotOf(const Segment &segment) { return stagingSlots[segment.stagingSlot()]; }
 
   std::unique_ptr<Messenger> messenger;
   Announcements announcements;
-  std::array<Place, kPlaces> places;
+  std::array<StagingSlot, kStagingSlots> stagingSlots;
 };
 
 } // namespace partita_rt

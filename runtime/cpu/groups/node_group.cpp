@@ -56,15 +56,15 @@ std::set<int> NodeGroup::peersOf(const NodeLayout &layout, int rank) {
 }
 
 NodeGroup::NodeGroup(std::string axis, int rank, NodeLayout itsLayout, BoardSlot *const *slots,
-                     char *const *itsStaging, int64_t placeBytes, std::shared_ptr<void> memory,
-                     std::unique_ptr<Messenger> itsMessenger)
+                     char *const *itsStaging, int64_t stagingSlotBytes,
+                     std::shared_ptr<void> memory, std::unique_ptr<Messenger> itsMessenger)
     : SegmentedGroup(std::move(axis), rank, itsLayout.firsts.back()), layout(std::move(itsLayout)),
       node(layout.nodeOf[size_t(rank)]), first(layout.firsts[size_t(node)]), local(rank - first),
       carries(local < layout.carriers), board(axisName, local, layout.sizeOf(node), slots, first),
-      staging(itsStaging, itsStaging + layout.sizeOf(node)), placeBytes(placeBytes),
+      staging(itsStaging, itsStaging + layout.sizeOf(node)), stagingSlotBytes(stagingSlotBytes),
       memory(std::move(memory)), messenger(std::move(itsMessenger)),
       announcements(*messenger, axisName, rank, peersOf(layout, rank), kRing) {
-  for (Place &each : places) {
+  for (StagingSlot &each : stagingSlots) {
     each.sumsBefore = messenger->exchange();
     each.messages = messenger->exchange();
   }
@@ -72,8 +72,8 @@ NodeGroup::NodeGroup(std::string axis, int rank, NodeLayout itsLayout, BoardSlot
 
 void NodeGroup::forStaging(const Visit &visit) const {
   for (const char *each : staging) // the others' pages that it reads count as its memory too
-    visit(each, 2 * placeBytes * int64_t(kPlaces));
-  for (const Place &each : places)
+    visit(each, 2 * stagingSlotBytes * int64_t(kStagingSlots));
+  for (const StagingSlot &each : stagingSlots)
     visit(each.sums.data(), int64_t(each.sums.capacity()));
 }
 
@@ -104,11 +104,11 @@ int NodeGroup::peerAwaited() const {
   std::set<int> peers;
   if (!announcements.isAgreed(completed + 1))
     announcements.addPeers(completed + 1, peers);
-  for (uint64_t i = 0; i < kPlaces && peers.empty(); ++i) {
-    const Place &place = places[(oldestSegment() + i) % kPlaces];
-    place.sumsBefore->addPeers(peers);
+  for (uint64_t i = 0; i < kStagingSlots && peers.empty(); ++i) {
+    const StagingSlot &staged = stagingSlots[(oldestSegment() + i) % kStagingSlots];
+    staged.sumsBefore->addPeers(peers);
     if (peers.empty() && board.least(&BoardSlot::filled) > oldestSegment() + i)
-      place.messages->addPeers(peers);
+      staged.messages->addPeers(peers);
   }
   return peers.empty() ? -1 : *peers.begin();
 }
@@ -136,7 +136,7 @@ int64_t NodeGroup::segmentElements(const Request &request) const {
     int64_t blocks = fromFull(request.kind) ? layout.largest : 1;
     parts = std::max(parts, perNode * blocks * (layout.nodes() - 1));
   }
-  return std::max<int64_t>(1, placeBytes / sizeOf(request.dtype) / parts);
+  return std::max<int64_t>(1, stagingSlotBytes / sizeOf(request.dtype) / parts);
 }
 
 /// Returns the elements of what each rank gives that are a carrier's share.
@@ -161,30 +161,30 @@ int64_t NodeGroup::slotBytes(const Segment &segment, int n) const {
 
 /// Starts to receive what a segment brings to this carrier.
 void NodeGroup::await(const Segment &segment) {
-  Place &place = places[segment.place()];
+  StagingSlot &staged = stagingSlots[segment.stagingSlot()];
   const Request &request = segment.request;
   Range share = shareOfCarrier(segment, local);
   char *to = arrived(local, segment);
   int last = layout.nodes() - 1;
   auto receive = [&](Range part, int n) {
     if (part.begin < part.end)
-      place.messages->receive(to + (part.begin - share.begin) * segment.width,
-                              (part.end - part.begin) * segment.width, carrierOf(n), Data);
+      staged.messages->receive(to + (part.begin - share.begin) * segment.width,
+                               (part.end - part.begin) * segment.width, carrierOf(n), Data);
   };
   switch (formOf(request.kind)) {
   case Form::Sums:
-    place.sums.resize(size_t((share.end - share.begin) * sumWidth(request.dtype)));
+    staged.sums.resize(size_t((share.end - share.begin) * sumWidth(request.dtype)));
     if (node > 0)
-      place.sumsBefore->receive(place.sums.data(), int64_t(place.sums.size()), carrierOf(node - 1),
-                                SumsBefore);
+      staged.sumsBefore->receive(staged.sums.data(), int64_t(staged.sums.size()),
+                                 carrierOf(node - 1), SumsBefore);
     if (node < last)
       receive(forNode(segment, share, node), last);
     break;
   case Form::Transfers:
     forArriving(local, [&](int member, int slot) {
       int64_t bytes = slotBytes(segment, node);
-      place.messages->receive(to + slot * bytes, bytes, carrierOf(layout.nodeOf[size_t(member)]),
-                              Data);
+      staged.messages->receive(to + slot * bytes, bytes, carrierOf(layout.nodeOf[size_t(member)]),
+                               Data);
     });
     break;
   case Form::Roots:
@@ -192,52 +192,52 @@ void NodeGroup::await(const Segment &segment) {
       receive(share, n);
     break;
   case Form::Barrier:
-    forOtherNodes([&](int n) { place.messages->receive(to + n, 1, carrierOf(n), Data); });
+    forOtherNodes([&](int n) { staged.messages->receive(to + n, 1, carrierOf(n), Data); });
     break;
   }
 }
 
 /// Adds the node's values to the sums of the nodes before, and passes them on, or the results back.
 void NodeGroup::sumShare(const Segment &segment) {
-  Place &place = places[segment.place()];
+  StagingSlot &staged = stagingSlots[segment.stagingSlot()];
   DType dtype = segment.request.dtype;
   Range share = shareOfCarrier(segment, local);
   int64_t n = share.end - share.begin;
   std::vector<const char *> sources;
   for (int r = 0; r < int(staging.size()); ++r)
     sources.push_back(given(first + r, segment) + share.begin * segment.width);
-  addInRankOrder(place.sums.data(), node == 0, sources.data(), int(sources.size()), n, dtype,
+  addInRankOrder(staged.sums.data(), node == 0, sources.data(), int(sources.size()), n, dtype,
                  segment.request.reduce);
   noteReduced(n * segment.width);
   worked += n * segment.width * int64_t(sources.size());
   if (node < layout.nodes() - 1)
-    return place.messages->send(place.sums.data(), int64_t(place.sums.size()), carrierOf(node + 1),
-                                SumsBefore, Sending::Eager);
+    return staged.messages->send(staged.sums.data(), int64_t(staged.sums.size()),
+                                 carrierOf(node + 1), SumsBefore, Sending::Eager);
   char *results = arrived(local, segment);
-  roundSums(results, place.sums.data(), n, dtype);
+  roundSums(results, staged.sums.data(), n, dtype);
   forOtherNodes([&](int other) {
     Range part = forNode(segment, share, other);
     if (part.begin < part.end)
-      place.messages->send(results + (part.begin - share.begin) * segment.width,
-                           (part.end - part.begin) * segment.width, carrierOf(other), Data,
-                           Sending::Eager);
+      staged.messages->send(results + (part.begin - share.begin) * segment.width,
+                            (part.end - part.begin) * segment.width, carrierOf(other), Data,
+                            Sending::Eager);
   });
 }
 
 void NodeGroup::sendTransfers(const Segment &segment) {
-  Place &place = places[segment.place()];
+  StagingSlot &staged = stagingSlots[segment.stagingSlot()];
   forOtherNodes([&](int n) {
     int64_t begin = fromFull(segment.request.kind) ? layout.firsts[size_t(n)] * segment.count : 0;
     for (int r = local; r < int(staging.size()); r += layout.carriers)
-      place.messages->send(given(first + r, segment) + begin * segment.width, slotBytes(segment, n),
-                           carrierOf(n), Data, Sending::Eager);
+      staged.messages->send(given(first + r, segment) + begin * segment.width,
+                            slotBytes(segment, n), carrierOf(n), Data, Sending::Eager);
   });
 }
 
 //===-- Segments ----------------------------------------------------------------------------===//
 
 bool NodeGroup::mayFill(const Segment &segment) {
-  return segment.number < board.least(&BoardSlot::read) + kPlaces &&
+  return segment.number < board.least(&BoardSlot::read) + kStagingSlots &&
          announcements.agree(signature(segment.collective));
 }
 
@@ -258,11 +258,11 @@ void NodeGroup::fill(const Segment &segment) {
 bool NodeGroup::mayReduce(const Segment &segment) {
   return board.agree(signature(segment.collective)) &&
          board.least(&BoardSlot::filled) > segment.number &&
-         places[segment.place()].sumsBefore->test();
+         stagingSlots[segment.stagingSlot()].sumsBefore->test();
 }
 
 void NodeGroup::reduce(const Segment &segment) {
-  Place &place = places[segment.place()];
+  StagingSlot &staged = stagingSlots[segment.stagingSlot()];
   if (!carries)
     return board.set(&BoardSlot::reduced, segment.number + 1);
   switch (formOf(segment.request.kind)) {
@@ -275,15 +275,15 @@ void NodeGroup::reduce(const Segment &segment) {
       Range share = shareOfCarrier(segment, local);
       forOtherNodes([&](int n) {
         if (share.begin < share.end)
-          place.messages->send(given(root, segment) + share.begin * segment.width,
-                               (share.end - share.begin) * segment.width, carrierOf(n), Data,
-                               Sending::Eager);
+          staged.messages->send(given(root, segment) + share.begin * segment.width,
+                                (share.end - share.begin) * segment.width, carrierOf(n), Data,
+                                Sending::Eager);
       });
     }
     return;
   case Form::Barrier: // all of this node have come
     forOtherNodes([&](int n) {
-      place.messages->send(given(groupRank, segment), 1, carrierOf(n), Data, Sending::Eager);
+      staged.messages->send(given(groupRank, segment), 1, carrierOf(n), Data, Sending::Eager);
     });
     return;
   }
@@ -291,7 +291,7 @@ void NodeGroup::reduce(const Segment &segment) {
 
 /// A carrier has reduced when its results have come, and what it sends has gone.
 bool NodeGroup::mayRead(const Segment &segment) {
-  if (carries && places[segment.place()].messages->test())
+  if (carries && stagingSlots[segment.stagingSlot()].messages->test())
     board.set(&BoardSlot::reduced, segment.number + 1);
   return board.least(&BoardSlot::reduced) > segment.number;
 }

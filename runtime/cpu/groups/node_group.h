@@ -43,10 +43,11 @@ struct NodeLayout {
 
 class NodeGroup final : public SegmentedGroup {
 public:
-  /// `slots`, `staging`: of the node's members; staging[r] has kPlaces * 2 * placeBytes bytes: of a
-  /// place, what the rank gives, and what arrives from other nodes. `itsMessenger`: among all members.
+  /// `slots`, `staging`: of the node's members; staging[r] has kStagingSlots * 2 * stagingSlotBytes
+  /// bytes: of a staging slot, what the rank gives, and what arrives from other nodes.
+  /// `itsMessenger`: among all members.
   NodeGroup(std::string axis, int rank, NodeLayout itsLayout, BoardSlot *const *slots,
-            char *const *staging, int64_t placeBytes, std::shared_ptr<void> memory,
+            char *const *staging, int64_t stagingSlotBytes, std::shared_ptr<void> memory,
             std::unique_ptr<Messenger> itsMessenger);
 
   /// The members with which this one exchanges messages.
@@ -55,7 +56,7 @@ public:
   void forStaging(const Visit &visit) const override;
 
 private:
-  struct Place {
+  struct StagingSlot {
     std::vector<char> sums; ///< of a carrier's share
     std::unique_ptr<Exchange> sumsBefore, messages;
   };
@@ -87,10 +88,10 @@ private:
   template <typename Body> void forArriving(int carrier, const Body &visit) const;
   template <typename Body> void forOtherNodes(const Body &body) const;
   char *given(int member, const Segment &segment) const {
-    return staging[size_t(member - first)] + int64_t(segment.place()) * 2 * placeBytes;
+    return staging[size_t(member - first)] + int64_t(segment.stagingSlot()) * 2 * stagingSlotBytes;
   }
   char *arrived(int carrier, const Segment &segment) const {
-    return given(first + carrier, segment) + placeBytes;
+    return given(first + carrier, segment) + stagingSlotBytes;
   }
 
   NodeLayout layout;
@@ -98,11 +99,11 @@ private:
   bool carries;
   Board board;
   std::vector<char *> staging;
-  int64_t placeBytes;
+  int64_t stagingSlotBytes;
   std::shared_ptr<void> memory;
   std::unique_ptr<Messenger> messenger;
   Announcements announcements; ///< of carriers; others tell nobody
-  std::array<Place, kPlaces> places;
+  std::array<StagingSlot, kStagingSlots> stagingSlots;
 };
 
 } // namespace partita_rt

@@ -24,7 +24,7 @@ bool SegmentedGroup::advance() {
       step(reducing, segment);
       return true;
     }
-  if (filling.collective <= started && filling.segment < reading.segment + kPlaces)
+  if (filling.collective <= started && filling.segment < reading.segment + kStagingSlots)
     if (Segment segment = at(filling); mayFill(segment)) {
       fill(segment);
       step(filling, segment);

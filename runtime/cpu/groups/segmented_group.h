@@ -1,7 +1,7 @@
 // Collectives between processes, whose buffers are private: data pass through staging memory,
 // segment by segment. Each segment is filled (this rank's values staged or sent), reduced (this
 // rank's share summed, after all have filled it) and read (the results copied out of it, after all
-// have reduced it). Several segments are pending at a time, each with its own place in the staging
+// have reduced it). Several segments are pending at a time, each with its own slot in the staging
 // memory, so that no rank stalls at another's pace.
 //
 // The collective's row (collectives.h) determines the work of each phase:
@@ -24,7 +24,7 @@ class SegmentedGroup : public OrderedGroup {
 public:
   using OrderedGroup::OrderedGroup;
   /// Max pending segments.
-  static constexpr uint64_t kPlaces = 8;
+  static constexpr uint64_t kStagingSlots = 8;
 
 protected:
   /// The current segment of a phase; all phases walk through the same sequence. Each collective has
@@ -40,12 +40,12 @@ protected:
     uint64_t number;
     int64_t begin, count;
     int64_t width; ///< per element
-    uint64_t place() const { return number % kPlaces; }
+    uint64_t stagingSlot() const { return number % kStagingSlots; }
   };
 
   /// Returns the elements per segment of such a collective.
   virtual int64_t segmentElements(const Request &request) const = 0;
-  /// Is the segment's place free? This rank itself no longer needs it.
+  /// Is the segment's staging slot free? This rank itself no longer needs it.
   virtual bool mayFill(const Segment &segment) = 0;
   virtual void fill(const Segment &segment) = 0;
   /// Have all ranks' values arrived (and are their signatures equal)?

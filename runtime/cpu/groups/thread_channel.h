@@ -23,9 +23,9 @@ public:
     uint64_t started[2] = {}; ///< by the receiver and the sender
     std::array<Entry, kRing> ring;
   };
-  ThreadChannel(ChannelPlace place, RankWaits &waits, const FailureFlag *failure,
+  ThreadChannel(ChannelEndpoint endpoint, RankWaits &waits, const FailureFlag *failure,
                 std::shared_ptr<Shared> shared)
-      : OrderedEnd(std::move(place), waits, failure), shared(std::move(shared)) {}
+      : OrderedEnd(std::move(endpoint), waits, failure), shared(std::move(shared)) {}
 
   bool isComplete(uint64_t number) const override {
     return shared->ring[number % kRing].complete.load(std::memory_order_acquire) >= number;

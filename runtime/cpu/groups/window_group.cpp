@@ -6,16 +6,16 @@ namespace partita_rt {
 
 int64_t WindowGroup::segmentElements(const Request &request) const {
   int64_t blocks = rowOf(request.kind).from == Extent::Full ? groupSize : 1;
-  return std::max<int64_t>(1, placeBytes / sizeOf(request.dtype) / blocks);
+  return std::max<int64_t>(1, stagingSlotBytes / sizeOf(request.dtype) / blocks);
 }
 
 bool WindowGroup::mayFill(const Segment &segment) {
-  return segment.number < board.least(&BoardSlot::read) + kPlaces;
+  return segment.number < board.least(&BoardSlot::read) + kStagingSlots;
 }
 
 void WindowGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
-  char *mine = place(groupRank, segment);
+  char *mine = stagedBy(groupRank, segment);
   const CollectiveRow &row = rowOf(request.kind);
   int blocks = row.from == Extent::Full ? groupSize : 1;
   if (!row.inPlace || row.reduces || groupRank == request.root)
@@ -34,31 +34,31 @@ void WindowGroup::reduce(const Segment &segment) {
   const Request &request = segment.request;
   const CollectiveRow &row = rowOf(request.kind);
   int64_t width = segment.width;
-  // Offset, in every rank's place, of the data for this rank.
+  // Offset, in every rank's staging slot, of the data for this rank.
   int64_t mine = row.from == Extent::Full ? groupRank * segment.count : 0;
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
   if (row.inPlace && row.reduces) {
-    // Other ranks do not read this rank's share of any place before `reduced`, so the sums may
+    // Other ranks do not read this rank's share of any staging slot before `reduced`, so the sums may
     // replace it.
     Range share = shareOf(segment.count, groupRank, groupSize);
     for (int r = 0; r < groupSize; ++r)
-      sources[size_t(r)] = place(r, segment) + share.begin * width;
-    reduceTo(place(groupRank, segment) + share.begin * width, sources.data(), segment,
+      sources[size_t(r)] = stagedBy(r, segment) + share.begin * width;
+    reduceTo(stagedBy(groupRank, segment) + share.begin * width, sources.data(), segment,
              share.end - share.begin);
   } else if (row.inPlace) {
     if (groupRank != request.root)
-      unpack(place(request.root, segment), segment, segment.begin, segment.count);
+      unpack(stagedBy(request.root, segment), segment, segment.begin, segment.count);
     worked += segment.count * width;
   } else if (row.reduces) {
     forItems(request.items, segment.begin, segment.count,
              [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
                for (int r = 0; r < groupSize; ++r)
-                 sources[size_t(r)] = place(r, segment) + (mine + position) * width;
+                 sources[size_t(r)] = stagedBy(r, segment) + (mine + position) * width;
                reduceTo(item.to + offset * width, sources.data(), segment, n);
              });
   } else {
     for (int r = 0; r < groupSize; ++r)
-      unpack(place(r, segment) + mine * width, segment, segment.begin, segment.count, r);
+      unpack(stagedBy(r, segment) + mine * width, segment, segment.begin, segment.count, r);
     worked += groupSize * segment.count * width;
   }
   board.set(&BoardSlot::reduced, segment.number + 1);
@@ -71,7 +71,7 @@ bool WindowGroup::mayRead(const Segment &segment) {
 void WindowGroup::read(const Segment &segment) {
   for (int r = 0; r < groupSize; ++r) {
     Range share = shareOf(segment.count, r, groupSize);
-    unpack(place(r, segment) + share.begin * segment.width, segment, segment.begin + share.begin,
+    unpack(stagedBy(r, segment) + share.begin * segment.width, segment, segment.begin + share.begin,
            share.end - share.begin);
   }
   worked += segment.count * segment.width;

@@ -11,15 +11,17 @@ namespace partita_rt {
 
 class WindowGroup final : public SegmentedGroup {
 public:
-  /// staging[r]: kPlaces * placeBytes bytes of rank r, which all ranks see, as they do the slots.
+  /// staging[r]: kStagingSlots * stagingSlotBytes bytes of rank r, which all ranks see, as they do
+  /// the slots.
   WindowGroup(std::string axis, int rank, int size, BoardSlot *const *slots, char *const *staging,
-              int64_t placeBytes, std::shared_ptr<void> window)
+              int64_t stagingSlotBytes, std::shared_ptr<void> window)
       : SegmentedGroup(std::move(axis), rank, size), board(axisName, rank, size, slots),
-        staging(staging, staging + size), placeBytes(placeBytes), window(std::move(window)) {}
+        staging(staging, staging + size), stagingSlotBytes(stagingSlotBytes),
+        window(std::move(window)) {}
 
   void forStaging(const Visit &visit) const override {
     for (const char *each : staging) // the others' pages that it reads count as its memory too
-      visit(each, placeBytes * int64_t(kPlaces));
+      visit(each, stagingSlotBytes * int64_t(kStagingSlots));
   }
 
 private:
@@ -37,13 +39,13 @@ private:
   void read(const Segment &segment) override;
   void release(const Segment &segment) override;
 
-  char *place(int rank, const Segment &segment) const {
-    return staging[size_t(rank)] + int64_t(segment.place()) * placeBytes;
+  char *stagedBy(int rank, const Segment &segment) const {
+    return staging[size_t(rank)] + int64_t(segment.stagingSlot()) * stagingSlotBytes;
   }
 
   Board board;
   std::vector<char *> staging;
-  int64_t placeBytes;
+  int64_t stagingSlotBytes;
   std::shared_ptr<void> window;
 };
 

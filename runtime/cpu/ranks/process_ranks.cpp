@@ -19,20 +19,20 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kPlaceBytes = 512 << 10; ///< of a segment in a window
-constexpr int64_t kWorldBytes = 64 << 10;  ///< in that of all ranks, which moves little
+constexpr int64_t kStagingSlotBytes = 512 << 10; ///< of a segment in a window
+constexpr int64_t kWorldBytes = 64 << 10;        ///< in that of all ranks, which moves little
 
-int64_t windowBytes(int64_t placeBytes) {
+int64_t windowBytes(int64_t stagingSlotBytes) {
   int64_t slotBytes = (sizeof(BoardSlot) + 4095) / 4096 * 4096;
-  return slotBytes + placeBytes * int64_t(WindowGroup::kPlaces);
+  return slotBytes + stagingSlotBytes * int64_t(WindowGroup::kStagingSlots);
 }
 
-/// A group to make. Its window is at the same place in every process's memory.
+/// A group to make. Its window is at the same offset in every process's memory.
 struct GroupPlan {
   const char *name;
   std::vector<int> members; ///< empty: this rank is in none
   int position = -1;
-  int64_t placeBytes;
+  int64_t stagingSlotBytes;
   int64_t windowAt = 0;
 };
 
@@ -43,7 +43,7 @@ struct Windows {
   Windows(const GroupPlan &plan, const NodeMemory &memory, int self) {
     for (int rank : plan.members)
       if (memory.nodes[size_t(rank)] == memory.nodes[size_t(self)]) {
-        char *at = memory.places[size_t(rank)] + plan.windowAt;
+        char *at = memory.regions[size_t(rank)] + plan.windowAt;
         slots.push_back(reinterpret_cast<BoardSlot *>(at));
         staging.push_back(at + windowBytes(0));
       }
@@ -58,7 +58,7 @@ public:
   Groups(Processes &processes, Rank &rank) : processes(processes), rank(rank) {
     std::vector<Membership> memberships = membershipsOf(rank);
     for (const Membership &own : memberships)
-      add({own.name, own.ranks, own.position, kPlaceBytes});
+      add({own.name, own.ranks, own.position, kStagingSlotBytes});
     std::vector<int> all(static_cast<size_t>(rank.ranks));
     std::iota(all.begin(), all.end(), 0);
     add({"world", all, rank.rank, kWorldBytes});
@@ -75,14 +75,14 @@ public:
 private:
   void add(GroupPlan plan) {
     plan.windowAt = bytes;
-    bytes += windowBytes(2 * plan.placeBytes); // between nodes as much again arrives
+    bytes += windowBytes(2 * plan.stagingSlotBytes); // between nodes as much again arrives
     plans.push_back(std::move(plan));
   }
 
   void shareWindows() {
     memory = processes.shareMemory(bytes);
     for (const GroupPlan &plan : plans)
-      new (memory.places[size_t(rank.rank)] + plan.windowAt) BoardSlot();
+      new (memory.regions[size_t(rank.rank)] + plan.windowAt) BoardSlot();
     processes.allGather("", "windows"); // it is made before others look at it
   }
 
@@ -104,13 +104,14 @@ private:
     Windows windows(plan, memory, rank.rank);
     if (layout.fits)
       return std::make_unique<NodeGroup>(plan.name, plan.position, layout, windows.slots.data(),
-                                         windows.staging.data(), plan.placeBytes, memory.owner,
-                                         std::move(messenger));
+                                         windows.staging.data(), plan.stagingSlotBytes,
+                                         memory.owner, std::move(messenger));
     if (sends)
       return std::make_unique<MessageGroup>(plan.name, plan.position, size, std::move(messenger));
     if (size > 1)
       return std::make_unique<WindowGroup>(plan.name, plan.position, size, windows.slots.data(),
-                                           windows.staging.data(), plan.placeBytes, memory.owner);
+                                           windows.staging.data(), plan.stagingSlotBytes,
+                                           memory.owner);
     return size == 1 ? std::make_unique<LonelyGroup>(plan.name) : nullptr;
   }
 
@@ -131,11 +132,11 @@ RankChannels makeChannels(Processes &processes, Rank &rank, std::unique_ptr<Mess
   std::vector<int> all(static_cast<size_t>(rank.ranks));
   std::iota(all.begin(), all.end(), 0);
   std::set<int> peers;
-  for (const ChannelPlace &place : channelsOf(rank))
-    peers.insert(place.peer);
+  for (const ChannelEndpoint &endpoint : channelsOf(rank))
+    peers.insert(endpoint.peer);
   messenger = processes.messenger(all, peers);
-  own.take(rank, [&](ChannelPlace place) {
-    return std::make_unique<MessageChannel>(std::move(place), *own.waits, *messenger,
+  own.take(rank, [&](ChannelEndpoint endpoint) {
+    return std::make_unique<MessageChannel>(std::move(endpoint), *own.waits, *messenger,
                                             channelTests().rendezvous);
   });
   std::vector<ChannelEnd *> ends;
@@ -158,7 +159,7 @@ void runProcess(Processes &processes, const Program &program, const RunOptions *
   RankChannels channels;
   std::shared_ptr<void> watch; // of what channels own
   Rank rank;
-  placeOnMesh(rank, program, processes.rank());
+  setCoordinates(rank, program, processes.rank());
   rank.options = options;
   try {
     groups = std::make_unique<Groups>(processes, rank);

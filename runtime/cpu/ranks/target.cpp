@@ -59,8 +59,8 @@ void noteLayer(const Rank &rank) {
     rank.waits->noteLayer(rank.slot.layer);
 }
 
-const RankPlace *placeOf(const Rank &rank, int other) {
-  return rank.waits ? rank.waits->placeOf(other) : nullptr;
+const RankPosition *positionOf(const Rank &rank, int other) {
+  return rank.waits ? rank.waits->positionOf(other) : nullptr;
 }
 
 void tune(Rank &, void (*)(Rank &), const std::string &) {

@@ -97,7 +97,7 @@ std::string runThreads(const Program &program, const RunOptions *options,
   };
   for (int r = 0; r < ranks; ++r) {
     Rank &rank = all[size_t(r)];
-    placeOnMesh(rank, program, r);
+    setCoordinates(rank, program, r);
     rank.options = options;
     for (const Membership &own : membershipsOf(rank))
       if (own.size() > 0)

@@ -114,14 +114,14 @@ static std::string datagram(const Head &head, const std::string &image) {
   return std::string(reinterpret_cast<const char *>(&head), sizeof(head)) + image;
 }
 
-void RemoteBeats::send(const RankPlace &own) {
-  std::string text = datagram({run, self, int32_t(Kind::Place)}, imageOf(own));
+void RemoteBeats::send(const RankPosition &own) {
+  std::string text = datagram({run, self, int32_t(Kind::Position)}, imageOf(own));
   for (int rank : watching)
     if (nodes[size_t(rank)] != nodes[size_t(self)])
       sendTo(rank, text);
 }
 
-RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPlace *> &places) {
+RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPosition *> &positions) {
   Heard heard;
   char bytes[2048];
   for (ssize_t n; socket >= 0 && (n = recv(socket, bytes, sizeof(bytes), 0)) >= 0;) {
@@ -137,9 +137,10 @@ RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPlace *> &places) 
     if (int turn = turnOf(head.rank);
         head.kind == int32_t(Kind::Claim) && turn < heard.claim.value_or(turn + 1))
       heard.claim = turn;
-    if (RankPlace *place = places[size_t(head.rank)]; place && head.kind == int32_t(Kind::Place))
+    if (RankPosition *position = positions[size_t(head.rank)];
+        position && head.kind == int32_t(Kind::Position))
       try {
-        readImage(*place, std::string(bytes + sizeof(head), size_t(n) - sizeof(head)));
+        readImage(*position, std::string(bytes + sizeof(head), size_t(n) - sizeof(head)));
       } catch (const Error &) { // a stranger's
       }
   }

@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
 #define PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
 
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 
 #include <functional>
 #include <memory>
@@ -37,15 +37,15 @@ public:
   /// Waits for a datagram, for at most so long.
   void wait(double seconds) const;
   /// Sends what the rank publishes to the watching ranks of other nodes.
-  void send(const RankPlace &own);
+  void send(const RankPosition &own);
   /// What other nodes' ranks have said of the end of the run.
   struct Heard {
     bool ends = false; ///< one has printed why
     /// One is about to; its node's turn, the lowest.
     std::optional<int> claim;
   };
-  /// Takes what has arrived; places go into those of other nodes' ranks.
-  Heard receive(const std::vector<RankPlace *> &places);
+  /// Takes what has arrived; positions go into those of other nodes' ranks.
+  Heard receive(const std::vector<RankPosition *> &positions);
   /// Tells all ranks of other nodes that this one is about to print why the run ends, or has.
   void tellClaim() { tell(Kind::Claim); }
   void tellEnd() { tell(Kind::End); }
@@ -59,7 +59,7 @@ private:
     uint16_t port = 0; ///< 0: nowhere
     uint64_t run = 0;  ///< a random number; rank 0's is the run's
   };
-  enum class Kind : int32_t { Place, Claim, End };
+  enum class Kind : int32_t { Position, Claim, End };
   Endpoint open();
   int turnOf(int rank) const;
   void tell(Kind kind);

@@ -20,7 +20,7 @@ struct DeathWatch {
   struct Watched {
     int rank;
     std::string name;
-    RankPlace *place;
+    RankPosition *position;
     FlightRing *flight;
   };
   int self;
@@ -53,7 +53,7 @@ static const char *deathText(bool ends) {
   };
   DeathWatch *watch = watching.load();
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i)
-    if (watch->ranks[i].place->runEnds.load()) {
+    if (watch->ranks[i].position->runEnds.load()) {
       if (!ends)
         return " after a report";
       writeOwnFlight(*watch, "another rank has reported why the run ends");
@@ -61,24 +61,24 @@ static const char *deathText(bool ends) {
     }
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
     const DeathWatch::Watched &each = watch->ranks[i];
-    int process = each.place->process.load();
+    int process = each.position->process.load();
     if (each.rank == watch->self) {
       if (ends)
-        each.place->process.store(0);
+        each.position->process.store(0);
       continue;
     }
     if (process == 0 || kill(process, 0) == 0 || errno != ESRCH)
       continue;
-    if (ends && !each.place->isReported.exchange(true))
+    if (ends && !each.position->isReported.exchange(true))
       writeFlight(*each.flight, each.rank, each.name.c_str(), "died");
     else
       isReported |= ends;
     append(size == 0 ? " after " : ", ");
     append(each.name.c_str());
     append(" died");
-    char slot[sizeof(RankPlace::Text) + 1];
-    readText(each.place->slot, slot);
-    int32_t layer = each.place->layer.load(std::memory_order_relaxed);
+    char slot[sizeof(RankPosition::Text) + 1];
+    readText(each.position->slot, slot);
+    int32_t layer = each.position->layer.load(std::memory_order_relaxed);
     char end[kSlotEnd];
     slotEnd(layer, end);
     if (*slot) {
@@ -96,12 +96,13 @@ static const char *deathText(bool ends) {
   return isReported ? nullptr : text;
 }
 
-void RankWaits::watchDeaths(const std::vector<int> &local, const std::vector<RankPlace *> &places,
+void RankWaits::watchDeaths(const std::vector<int> &local,
+                            const std::vector<RankPosition *> &positions,
                             const std::vector<FlightRing *> &flights) {
   watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
   for (int r : local)
-    watch->ranks.push_back({r, rankText(program, r), places[size_t(r)], flights[size_t(r)]});
-  place().process.store(getpid());
+    watch->ranks.push_back({r, rankText(program, r), positions[size_t(r)], flights[size_t(r)]});
+  position().process.store(getpid());
   watching.store(watch.get());
   setDeathText(deathText);
 }
@@ -110,7 +111,7 @@ void RankWaits::endWatch() {
   if (!watch)
     return;
   watching.store(nullptr);
-  place().process.store(0);
+  position().process.store(0);
 }
 
 //===-- Waits -------------------------------------------------------------------------------===//
@@ -122,21 +123,21 @@ RankWaits::~RankWaits() { endWatch(); }
 
 void RankWaits::noteSlot(const Slot &slot) {
   noteLayer(slot.layer);
-  writeText(place().slot, slotText(slot));
+  writeText(position().slot, slotText(slot));
   if (slot.number >= 0)
     flight().note(Flight::Slot, slot.number, 0, slot.what);
 }
 
 void RankWaits::noteWait(int peer, const std::string &what) {
-  RankPlace &mine = place();
+  RankPosition &mine = position();
   writeText(mine.wait, what);
-  mine.waitsFor.store(peer < 0 ? RankPlace::kNobody : peer, std::memory_order_release);
+  mine.waitsFor.store(peer < 0 ? RankPosition::kNobody : peer, std::memory_order_release);
   waiting = true;
 }
 
 void RankWaits::noteWaitEnds() {
   if (waiting)
-    place().waitsFor.store(RankPlace::kNoWait, std::memory_order_release);
+    position().waitsFor.store(RankPosition::kNoWait, std::memory_order_release);
   waiting = false;
   move();
 }
@@ -145,21 +146,21 @@ void RankWaits::noteWaitEnds() {
 std::string RankWaits::textOfRunning() const {
   std::string text;
   for (int r = 0; r < ranks(); ++r)
-    if (const RankPlace *place = view.places[size_t(r)];
-        place && r != self && place->waitsFor.load() == RankPlace::kNoWait)
+    if (const RankPosition *position = view.positions[size_t(r)];
+        position && r != self && position->waitsFor.load() == RankPosition::kNoWait)
       text += "; " + rankText(program, r) + " waits for no other";
   return text;
 }
 
 /// A rank in such a phase waits for files itself, or for another rank in it.
 bool RankWaits::mayTakeLong(int peer) const {
-  if (takesLong(place().phase))
+  if (takesLong(position().phase))
     return true;
   std::set<int> seen{self};
-  while (peer >= 0 && view.places[size_t(peer)] && seen.insert(peer).second) {
-    if (takesLong(view.places[size_t(peer)]->phase))
+  while (peer >= 0 && view.positions[size_t(peer)] && seen.insert(peer).second) {
+    if (takesLong(view.positions[size_t(peer)]->phase))
       return true;
-    peer = view.places[size_t(peer)]->waitsFor;
+    peer = view.positions[size_t(peer)]->waitsFor;
   }
   return false;
 }
@@ -173,13 +174,13 @@ std::string RankWaits::whyOf(int peer) const {
     if (!seen.insert(peer).second)
       return text + "; they wait for one another";
     text += "; " + rankText(program, peer);
-    const RankPlace *place = view.places[size_t(peer)];
-    if (!place)
+    const RankPosition *position = view.positions[size_t(peer)];
+    if (!position)
       return text + ": nothing is known of it here";
-    int waitsFor = place->waitsFor.load(std::memory_order_acquire);
-    bool waits = waitsFor != RankPlace::kNoWait;
-    std::string slot = readText(place->slot);
-    int32_t layer = place->layer.load(std::memory_order_relaxed);
+    int waitsFor = position->waitsFor.load(std::memory_order_acquire);
+    bool waits = waitsFor != RankPosition::kNoWait;
+    std::string slot = readText(position->slot);
+    int32_t layer = position->layer.load(std::memory_order_relaxed);
     char end[kSlotEnd];
     slotEnd(layer, end);
     if (slot.empty() && layer != Slot::kNoLayer)
@@ -189,7 +190,7 @@ std::string RankWaits::whyOf(int peer) const {
     else if (!waits)
       text += " waits for no other";
     if (waits)
-      text += " waits in " + readText(place->wait);
+      text += " waits in " + readText(position->wait);
     peer = waits ? waitsFor : -1;
     if (waits && peer < 0)
       text += textOfRunning();

@@ -6,7 +6,7 @@
 #define PARTITA_RT_CPU_WATCH_WAITS_H
 
 #include "common/mesh/flight.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "partita_rt/channel.h"
 
 #include <functional>
@@ -18,15 +18,15 @@ namespace partita_rt {
 
 /// What a rank shows of itself, and sees of the others.
 struct RankView {
-  RankPlace *place = nullptr;
+  RankPosition *position = nullptr;
   FlightRing *flight = nullptr;
-  std::vector<const RankPlace *> places; ///< by rank; null: nothing is known
-  std::shared_ptr<void> owner;           ///< of what they point to
+  std::vector<const RankPosition *> positions; ///< by rank; null: nothing is known
+  std::shared_ptr<void> owner;                 ///< of what they point to
 };
 
 /// What a rank shows to others that share memory with it.
 struct ShownRank {
-  RankPlace place;
+  RankPosition position;
   FlightRing flight;
 };
 
@@ -41,17 +41,17 @@ public:
     if (moves)
       moves();
   }
-  int ranks() const { return int(view.places.size()); }
+  int ranks() const { return int(view.positions.size()); }
   /// Is another rank, or a watch, about to report why the run ends?
-  bool reportIsDue() const { return place().reportIsDue; }
-  RankPlace &place() const { return *view.place; }
-  const RankPlace *placeOf(int rank) const { return view.places[size_t(rank)]; }
+  bool reportIsDue() const { return position().reportIsDue; }
+  RankPosition &position() const { return *view.position; }
+  const RankPosition *positionOf(int rank) const { return view.positions[size_t(rank)]; }
   FlightRing &flight() const { return *view.flight; }
   /// Notes that the rank has made progress.
-  void move() { place().move(); }
+  void move() { position().move(); }
   void noteSlot(const Slot &slot);
   void noteLayer(int32_t layer) {
-    place().layer.store(layer, std::memory_order_relaxed);
+    position().layer.store(layer, std::memory_order_relaxed);
     move();
   }
   void noteWait(int peer, const std::string &what);
@@ -66,7 +66,7 @@ public:
   /// For ranks that are processes: if a signal ends this one after another rank of the node has
   /// died (kill -9, out of memory), the message says which one and where it was. A launcher only
   /// says which process it was. `local`: the ranks of the node; the others by rank.
-  void watchDeaths(const std::vector<int> &local, const std::vector<RankPlace *> &places,
+  void watchDeaths(const std::vector<int> &local, const std::vector<RankPosition *> &positions,
                    const std::vector<FlightRing *> &flights);
   /// Call it before the rank ends with an error that it has printed.
   void endWatch();

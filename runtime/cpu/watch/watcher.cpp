@@ -43,21 +43,21 @@ void Watcher::sleep() {
 
 bool Watcher::runEnds() const {
   return std::any_of(sight.local.begin(), sight.local.end(),
-                     [&](int rank) { return sight.places[size_t(rank)]->runEnds.load(); });
+                     [&](int rank) { return sight.positions[size_t(rank)]->runEnds.load(); });
 }
 
 /// Ranks that wait leave it to a report that is due, or no longer do.
 void Watcher::expectReport(const std::vector<int> &ranks, bool isDue) const {
   for (int rank : ranks)
-    sight.places[size_t(rank)]->reportIsDue = isDue;
+    sight.positions[size_t(rank)]->reportIsDue = isDue;
 }
 
 void Watcher::giveSigns() {
   for (int rank : sight.own) {
-    RankPlace &place = *sight.places[size_t(rank)];
-    place.beats.store(place.beats.load() + 1, std::memory_order_release);
+    RankPosition &position = *sight.positions[size_t(rank)];
+    position.beats.store(position.beats.load() + 1, std::memory_order_release);
     if (sight.remote)
-      sight.remote->send(place);
+      sight.remote->send(position);
   }
 }
 
@@ -67,7 +67,7 @@ void Watcher::loop() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);
   int self = sight.own.size() == 1 ? sight.own[0] : -1;
   Watch watch(sight.names, self);
-  std::vector<const RankPlace *> places(sight.places.begin(), sight.places.end());
+  std::vector<const RankPosition *> positions(sight.positions.begin(), sight.positions.end());
   OwnClock clock(OwnClock::longest(timeout));
   double beatAt = 0, lookAt = 0;
   for (;;) {
@@ -83,7 +83,7 @@ void Watcher::loop() {
       giveSigns();
     }
     RemoteBeats::Heard heard =
-        sight.remote ? sight.remote->receive(sight.places) : RemoteBeats::Heard();
+        sight.remote ? sight.remote->receive(sight.positions) : RemoteBeats::Heard();
     if (heard.ends || runEnds())
       end();
     if (heard.claim) { // another node's rank will have ended the run by then
@@ -94,15 +94,15 @@ void Watcher::loop() {
       expectReport(sight.own, false);
     }
     if (due && now >= lookAt && !(isFailing && isFailing()))
-      if (std::string text = watch.look(places, now, timeout); !text.empty())
+      if (std::string text = watch.look(positions, now, timeout); !text.empty())
         report(text, watch.subject());
     sleep();
   }
   for (int rank : sight.own) {
-    RankPlace &place = *sight.places[size_t(rank)];
-    place.phase = Phase::Ended;
+    RankPosition &position = *sight.positions[size_t(rank)];
+    position.phase = Phase::Ended;
     for (int i = 0; sight.remote && i < 3; ++i) // one of them arrives
-      sight.remote->send(place);
+      sight.remote->send(position);
   }
 }
 
@@ -113,7 +113,7 @@ void Watcher::awaitTurn() {
   double patience = 0.25;
   for (double waited = 0; waited < patience; waited += 0.02) {
     usleep(20'000);
-    RemoteBeats::Heard heard = sight.remote->receive(sight.places);
+    RemoteBeats::Heard heard = sight.remote->receive(sight.positions);
     if (heard.ends)
       end();
     if (heard.claim.value_or(sight.remote->turn()) < sight.remote->turn())
@@ -123,7 +123,7 @@ void Watcher::awaitTurn() {
 
 /// Several processes may find the same. Of those that share memory, the first one prints.
 void Watcher::report(const std::string &text, int subject) {
-  if (sight.places[size_t(sight.local.front())]->isClaimed.exchange(true))
+  if (sight.positions[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
   noteLoss();
   expectReport(sight.local, true);
@@ -136,7 +136,7 @@ void Watcher::report(const std::string &text, int subject) {
     writes.push_back(subject);
   writeFlights(writes, text);
   for (int rank : sight.local)
-    sight.places[size_t(rank)]->runEnds = true;
+    sight.positions[size_t(rank)]->runEnds = true;
   if (sight.remote) {
     sight.remote->tellEnd();
     usleep(100'000); // the others write their recorders before a launcher ends them
@@ -155,7 +155,7 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 void Watcher::end() const {
   expectReport(sight.own, true);
   for (int rank : sight.local) // for the handler of a launcher's signal
-    sight.places[size_t(rank)]->runEnds = true;
+    sight.positions[size_t(rank)]->runEnds = true;
   writeFlights(sight.own, "another rank has reported why the run ends");
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();

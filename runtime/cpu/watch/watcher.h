@@ -20,10 +20,10 @@ namespace partita_rt {
 
 /// What a process sees of the ranks.
 struct RanksInSight {
-  std::vector<RankPlace *> places;   ///< by rank; null: nothing
-  std::vector<FlightRing *> flights; ///< likewise, of this node
-  std::vector<std::string> names;    ///< of all ranks, in reports
-  std::vector<int> own, local;       ///< the ranks of this process; of processes that share memory
+  std::vector<RankPosition *> positions; ///< by rank; null: nothing
+  std::vector<FlightRing *> flights;     ///< likewise, of this node
+  std::vector<std::string> names;        ///< of all ranks, in reports
+  std::vector<int> own, local; ///< the ranks of this process; of processes that share memory
   std::unique_ptr<RemoteBeats> remote; ///< null: there are no others
 };
 

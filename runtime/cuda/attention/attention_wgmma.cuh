@@ -58,7 +58,7 @@ template <typename T> __device__ inline T *tilesIn(unsigned char *dynamic) {
 }
 
 /// Returns the position of a pack's first element in a tile.
-template <int kRows> __device__ inline int placeOf(int row, int pack) {
+template <int kRows> __device__ inline int offsetOf(int row, int pack) {
   return (pack / 8 * kRows + row) * kPanel + (pack % 8 ^ row % 8) * kPack;
 }
 
@@ -79,7 +79,7 @@ public:
   /// Starts copying the next tile, with zeros after the head's last row.
   __device__ void next(T *tile) {
     int row = int(threadIdx.x) / kPacks;
-    T *to = tile + placeOf<kRows>(row, int(threadIdx.x) % kPacks);
+    T *to = tile + offsetOf<kRows>(row, int(threadIdx.x) % kPacks);
     if (rest >= kRows) {
 #pragma unroll
       for (int i = 0; i < kRows; i += kStep, from += step)
@@ -141,7 +141,7 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
   for (int j = 0; j < D / 8; ++j)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<uint32_t *>(tile + placeOf<kRows>(row + 8 * half + lane / 4, j) +
+      *reinterpret_cast<uint32_t *>(tile + offsetOf<kRows>(row + 8 * half + lane / 4, j) +
                                     lane % 4 * 2) =
           roundPair<T>(sums[j][2 * half], sums[j][2 * half + 1]);
   __syncwarp();
@@ -151,7 +151,7 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
     int at = (i + lane) / kPacks, pack = (i + lane) % kPacks;
     if (first + at < count)
       *reinterpret_cast<uint4 *>(head.row(first + at) + pack * kPack) =
-          *reinterpret_cast<const uint4 *>(tile + placeOf<kRows>(row + at, pack));
+          *reinterpret_cast<const uint4 *>(tile + offsetOf<kRows>(row + at, pack));
   }
 }
 

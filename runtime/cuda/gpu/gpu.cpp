@@ -3,7 +3,7 @@
 #include "cuda/gpu/gpu.h"
 
 #include "common/mesh/launch.h"
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "cuda/cuda.h"
 #include "cuda/side_streams.h"
 #include "partita_rt/comm.h"
@@ -22,10 +22,10 @@ struct Shared {
 };
 
 std::vector<void *> inputsIn(const Program &program, char *base) {
-  std::vector<void *> places;
+  std::vector<void *> addresses;
   for (int64_t offset : inputOffsets(program))
-    places.push_back(base + offset);
-  return places;
+    addresses.push_back(base + offset);
+  return addresses;
 }
 
 /// Returns the max number of updates by the host in a step: a parameter's takes two calls if it
@@ -48,7 +48,7 @@ Gpu::HostInputs::HostInputs(const Program &program)
 Gpu::HostInputs::~HostInputs() { cudaEventDestroy(copied); }
 
 Gpu::Gpu(Rank &rank)
-    : place(rank.place), freeBefore(freeMemory()),
+    : position(rank.position), freeBefore(freeMemory()),
       persistent(rank.stage->persistentBytes, "parameters and states"),
       arena(arenaBytes(*rank.stage, rank.options), "arena"),
       inputs(inputBytes(*rank.program), "inputs"),
@@ -103,7 +103,7 @@ void Gpu::dropGraphs() {
 }
 
 void Gpu::finish() {
-  WaitScope waiting(place, "the GPU's work");
+  WaitScope waiting(position, "the GPU's work");
   checkCuda(cudaStreamSynchronize(compute), "waiting for the GPU");
 }
 
@@ -196,7 +196,7 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   if (meanwhile)
     meanwhile();
   {
-    WaitScope waiting(place, "the GPU's work");
+    WaitScope waiting(position, "the GPU's work");
     checkCuda(cudaEventSynchronize(computed), "waiting for the GPU");
   }
   ++progress.complete;

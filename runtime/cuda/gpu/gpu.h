@@ -18,7 +18,7 @@ namespace partita_rt::cuda {
 
 class Gpu : public Device {
 public:
-  /// Uses the current device, for a rank whose program, options and place are set. Points the
+  /// Uses the current device, for a rank whose program, options and position are set. Points the
   /// rank's bases, inputs and transfers at its memory. Throws Error if there is too little memory.
   explicit Gpu(Rank &rank);
   ~Gpu();
@@ -62,8 +62,8 @@ private:
   /// Calls the function directly, with events around its kernels.
   void callTimed(Rank &rank, void (*function)(Rank &));
 
-  RankPlace *place;   ///< the rank's; may be null
-  int64_t freeBefore; ///< free GPU memory before this took any
+  RankPosition *position; ///< the rank's; may be null
+  int64_t freeBefore;     ///< free GPU memory before this took any
   DeviceMemory persistent, arena, inputs, scratchMemory, matmulWorkspace, attentionWorkspace,
       control;
   PinnedMemory host, pinned, sent, shared;

@@ -28,7 +28,7 @@ namespace {
 /// A rank's description of its GPU.
 struct GpuName {
   std::string kind;      ///< "NVIDIA H200, compute capability 9.0"
-  std::string place;     ///< address on its host's bus
+  std::string address;   ///< on its host's bus
   std::string attention; ///< the kernels that compute attention there
 };
 
@@ -99,7 +99,7 @@ GpuName takeGpu(const processes::Rendezvous &rendezvous, const Program &program)
 void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
   const std::vector<processes::Peer> &peers = rendezvous.peers();
   std::vector<std::string> kinds = rendezvous.allGather(mine.kind, "kinds of GPUs");
-  std::vector<std::string> places = rendezvous.allGather(mine.place, "places of GPUs");
+  std::vector<std::string> addresses = rendezvous.allGather(mine.address, "addresses of GPUs");
   for (size_t r = 1; r < kinds.size(); ++r)
     if (kinds[r] != kinds[0])
       fail("ranks have different GPUs: rank 0 on %s has %s, rank %zu on %s has %s; a "
@@ -111,11 +111,11 @@ void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
       fail("attention is made by several: on rank 0, on %s, by %s; on rank %zu, on %s, by %s; set "
            "PARTITA_RT_ATTENTION=own, or the same variables and libraries everywhere",
            peers[0].host.c_str(), makers[0].c_str(), r, peers[r].host.c_str(), makers[r].c_str());
-  for (size_t r = 0; r < places.size() && !sharesGpu(); ++r)
+  for (size_t r = 0; r < addresses.size() && !sharesGpu(); ++r)
     for (size_t other = 0; other < r; ++other)
-      if (peers[r].host == peers[other].host && places[r] == places[other])
+      if (peers[r].host == peers[other].host && addresses[r] == addresses[other])
         fail("ranks %zu and %zu are both on GPU %s of %s: each rank needs one of its own", other, r,
-             places[r].c_str(), peers[r].host.c_str());
+             addresses[r].c_str(), peers[r].host.c_str());
 }
 
 /// Throws Error if less than this is free on the current device: "the program needs 81,234,567,890
@@ -222,8 +222,8 @@ std::string World::run(const Program &program, const RunOptions *options,
   processes::Rendezvous &rendezvous = launch->rendezvous;
   rendezvous.setTimeout(timeoutSeconds());
   Rank rank;
-  placeOnMesh(rank, program, processRank);
-  rank.place = &launch->place;
+  setCoordinates(rank, program, processRank);
+  rank.position = &launch->position;
   rank.flight = &launch->flight;
   rank.options = options;
   rank.hyper = program.hyper;

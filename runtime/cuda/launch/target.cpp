@@ -84,9 +84,9 @@ void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &mea
 void noteSlot(const Rank &) {}
 void noteLayer(const Rank &) {}
 
-const RankPlace *placeOf(const Rank &rank, int other) {
+const RankPosition *positionOf(const Rank &rank, int other) {
   auto *world = dynamic_cast<const processes::HostGroup *>(rank.world);
-  return other == rank.rank ? rank.place : world ? world->placeOf(other) : nullptr;
+  return other == rank.rank ? rank.position : world ? world->positionOf(other) : nullptr;
 }
 
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {

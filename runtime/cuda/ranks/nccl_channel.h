@@ -19,10 +19,10 @@ namespace partita_rt::cuda {
 class NcclChannel final : public ChannelEnd, public NcclQueue {
 public:
   /// Takes ownership of the communicator, whose rank 0 sends.
-  NcclChannel(const ChannelPlace &place, std::string key, ncclComm_t comm, Device &device,
+  NcclChannel(const ChannelEndpoint &endpoint, std::string key, ncclComm_t comm, Device &device,
               std::shared_ptr<Watchdog> watchdog)
-      : ChannelEnd(place.name, place.sends),
-        NcclQueue({std::move(key), "channel", place.name, "message"}, comm, device,
+      : ChannelEnd(endpoint.name, endpoint.sends),
+        NcclQueue({std::move(key), "channel", endpoint.name, "message"}, comm, device,
                   std::move(watchdog)) {}
 
   PendingMessage start(Message message) override;

@@ -51,19 +51,19 @@ std::string keyOf(const Membership &own) {
 }
 
 /// Returns "channel/2/3" for row 2, from rank 3.
-std::string keyOf(const ChannelPlace &own) {
+std::string keyOf(const ChannelEndpoint &own) {
   return "channel/" + std::to_string(own.row) + "/" +
          std::to_string(own.sends ? own.self : own.peer);
 }
 
 /// Returns the keys of the communicators whose first rank is this one.
 std::vector<std::string> keysToMake(const std::vector<Membership> &memberships,
-                                    const std::vector<ChannelPlace> &channels) {
+                                    const std::vector<ChannelEndpoint> &channels) {
   std::vector<std::string> keys;
   for (const Membership &own : memberships)
     if (own.size() > 1 && own.position == 0)
       keys.push_back(keyOf(own));
-  for (const ChannelPlace &own : channels)
+  for (const ChannelEndpoint &own : channels)
     if (own.sends)
       keys.push_back(keyOf(own));
   return keys;
@@ -130,7 +130,7 @@ Communicators makeCommunicators(Rank &rank, const Program &program,
   auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
   comparePrograms(program, rendezvous);
   std::vector<Membership> memberships = membershipsOf(rank);
-  std::vector<ChannelPlace> channels = channelsOf(rank);
+  std::vector<ChannelEndpoint> channels = channelsOf(rank);
   auto ids = exchangeIds(keysToMake(memberships, channels), rendezvous);
   // Create them by rows, in the same order on all ranks: each waits for the others of its group.
   for (const Membership &own : memberships) {
@@ -149,7 +149,7 @@ Communicators makeCommunicators(Rank &rank, const Program &program,
   }
   all.channelsByRow.resize(size_t(program.channels.size()));
   ChannelTests tests = channelTests();
-  for (const ChannelPlace &own : channels) {
+  for (const ChannelEndpoint &own : channels) {
     std::string key = keyOf(own);
     ncclComm_t comm = join(ids, key, "channel " + std::string(own.name), own.name,
                            own.sends ? 0 : 1, 2, *watchdog);

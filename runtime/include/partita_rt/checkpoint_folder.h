@@ -57,16 +57,16 @@ inline std::optional<ino_t> inodeOf(const std::string &path) {
 }
 
 /// A checkpoint in a folder for checkpoints.
-struct CheckpointPlace {
+struct CheckpointEntry {
   std::string path;  ///< DIR/step-12, or DIR
   int64_t step = -1; ///< by its name; -1: unknown, it is in DIR itself
 };
 
 /// Returns the checkpoints in a folder, the newest first; one that is in the folder itself is the
 /// oldest. Reads none of them.
-inline std::vector<CheckpointPlace> checkpointsIn(const std::string &folder) {
+inline std::vector<CheckpointEntry> checkpointsIn(const std::string &folder) {
   namespace fs = std::filesystem;
-  std::vector<CheckpointPlace> found;
+  std::vector<CheckpointEntry> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -76,7 +76,7 @@ inline std::vector<CheckpointPlace> checkpointsIn(const std::string &folder) {
       found.push_back({stepFolder(folder, step), step});
   }
   std::sort(found.begin(), found.end(),
-            [](const CheckpointPlace &a, const CheckpointPlace &b) { return a.step > b.step; });
+            [](const CheckpointEntry &a, const CheckpointEntry &b) { return a.step > b.step; });
   for (const char *name : {kUnshardedName, kIndexName}) // a dangling link is one that was there
     if (std::error_code none;
         fs::symlink_status(folder + "/" + name, none).type() != fs::file_type::not_found && !none) {
@@ -87,16 +87,16 @@ inline std::vector<CheckpointPlace> checkpointsIn(const std::string &folder) {
 }
 
 /// Returns the folder of the newest of them; the folder itself if there are none.
-inline std::string newestPlace(const std::string &folder) {
-  std::vector<CheckpointPlace> places = checkpointsIn(folder);
-  return places.empty() ? folder : places.front().path;
+inline std::string newestEntry(const std::string &folder) {
+  std::vector<CheckpointEntry> entries = checkpointsIn(folder);
+  return entries.empty() ? folder : entries.front().path;
 }
 
-/// Returns the file of the checkpoint in this place: that with all tensors or the index of shards. If
+/// Returns the file of the checkpoint in this folder: that with all tensors or the index of shards. If
 /// both exist, because files were copied, returns the one written last; "" if neither exists.
-inline std::string fileIn(const std::string &place) {
+inline std::string fileIn(const std::string &folder) {
   namespace fs = std::filesystem;
-  std::string unsharded = place + "/" + kUnshardedName, index = place + "/" + kIndexName;
+  std::string unsharded = folder + "/" + kUnshardedName, index = folder + "/" + kIndexName;
   std::error_code noUnsharded, noIndex;
   fs::file_time_type ofUnsharded = fs::last_write_time(unsharded, noUnsharded);
   fs::file_time_type ofIndex = fs::last_write_time(index, noIndex);

@@ -338,7 +338,7 @@ template <int kColumns, typename T>
 std::vector<Elements> elementsOf(const TensorRows<kColumns> &rows, int column, const T *base) {
   std::vector<Elements> arrays;
   for (const TensorRow<kColumns> &row : rows)
-    arrays.emplace_back(moved(base, row.places[column]), row.elements);
+    arrays.emplace_back(moved(base, row.offsets[column]), row.elements);
   return arrays;
 }
 

@@ -1,4 +1,4 @@
-// Who has launched this process, as which rank: the one place that reads the variables by which
+// Who has launched this process, as which rank: the only header that reads the variables by which
 // launchers say so. `partita run`, CPU programs and CUDA programs ask it, so this header includes no
 // other header of the runtime, and throws nothing.
 

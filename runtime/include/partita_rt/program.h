@@ -410,7 +410,7 @@ struct Rank {
   WorkClock *clock = nullptr;                 ///< the runtime's own, with --breakdown (work.h)
   Slot slot;                                  ///< the current one, for reports (beginSlot)
   class RankWaits *waits = nullptr;           ///< the runtime's own
-  struct RankPlace *place = nullptr;          ///< the runtime's own: what others see of the rank
+  struct RankPosition *position = nullptr;    ///< the runtime's own: what others see of the rank
   struct FlightRing *flight = nullptr;        ///< the runtime's own: what it did last
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
@@ -476,7 +476,7 @@ template <int kColumns, typename T>
 void exposeGradients(Rank &rank, const TensorRows<kColumns> &rows, int column, const T *base,
                      std::initializer_list<int> flatOver = {}) {
   for (const TensorRow<kColumns> &row : rows)
-    exposeGradient(rank, row.parameter, moved(base, row.places[column]), flatOver);
+    exposeGradient(rank, row.parameter, moved(base, row.offsets[column]), flatOver);
 }
 
 /// Implements main() of an emitted program: options, ranks, data, training loop, checkpoints,

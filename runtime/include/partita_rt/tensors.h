@@ -19,7 +19,7 @@
 namespace partita_rt {
 
 template <int kColumns> struct TensorRow {
-  int64_t places[kColumns];
+  int64_t offsets[kColumns];
   int64_t elements;
   int step;      ///< index of its scalars in an update's lists
   int parameter; ///< number of its parameter in the program; -1: none

@@ -107,7 +107,7 @@ __global__ void matmuls(float *c, const T *a, const T *b, bool held, Mistake mis
   float sums[8][4];
   uint32_t registers[4][4];
   for (int k = 0; k < 4; ++k)
-    loadMatrices(registers[k], left + placeOf<64>(row + lane % 16, 2 * k + lane / 16));
+    loadMatrices(registers[k], left + offsetOf<64>(row + lane % 16, 2 * k + lane / 16));
   uint32_t at = sharedAddress(right);
   if (mistake != Mistake::NoBegin)
     beginMatmuls();
@@ -120,7 +120,7 @@ __global__ void matmuls(float *c, const T *a, const T *b, bool held, Mistake mis
   if (mistake != Mistake::NoGroup)
     commitMatmuls();
   if (mistake == Mistake::Overwritten)
-    right[placeOf<64>(int(threadIdx.x) / 2, 0)] = T(9.0f);
+    right[offsetOf<64>(int(threadIdx.x) / 2, 0)] = T(9.0f);
   if (mistake != Mistake::NoMatmulsWait)
     waitForMatmuls<0>();
   for (int j = 0; j < 8; ++j)

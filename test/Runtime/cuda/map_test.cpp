@@ -209,9 +209,9 @@ TEST(Updates, RowsOfATable) {
     SimulatedStream stream;
     for (const TensorRow<4> &row : tensorRows(kRows, first, count))
       updateElements(
-          stream, row.elements, steps.begin()[row.step], updated(moved(oneP.data(), row.places[0])),
-          updated(moved(oneM.data(), row.places[1])), each(moved(oneRounded.data(), row.places[2])),
-          each(moved(oneG.in(), row.places[3])));
+          stream, row.elements, steps.begin()[row.step],
+          updated(moved(oneP.data(), row.offsets[0])), updated(moved(oneM.data(), row.offsets[1])),
+          each(moved(oneRounded.data(), row.offsets[2])), each(moved(oneG.in(), row.offsets[3])));
     inEveryOrder([&] {
       Tensor<float> allP(p), allM(m);
       Tensor<BFloat16> allG(g), allRounded(p);

@@ -1,4 +1,4 @@
-// A process's place according to launchers' variables.
+// A process's position according to launchers' variables.
 
 #include "processes/launch_environment.h"
 

@@ -74,15 +74,15 @@ inline std::string textOf(const std::vector<Ended> &all) {
 }
 
 /// Returns the environment of a rank of this test, on this machine, at a port that was just free.
-inline LaunchEnvironment placeOf(int rank, int ranks, int port) {
-  LaunchEnvironment place;
-  place.launcher = "test";
-  place.rank = rank;
-  place.ranks = ranks;
-  place.address = "127.0.0.1";
-  place.ports = {port};
-  place.run = "test " + std::to_string(port);
-  return place;
+inline LaunchEnvironment environmentOf(int rank, int ranks, int port) {
+  LaunchEnvironment environment;
+  environment.launcher = "test";
+  environment.rank = rank;
+  environment.ranks = ranks;
+  environment.address = "127.0.0.1";
+  environment.ports = {port};
+  environment.run = "test " + std::to_string(port);
+  return environment;
 }
 inline int freePort() { return portOf(listenOn(0)); }
 

@@ -1,6 +1,6 @@
 // The rendezvous of ranks that are processes: they meet, and end together.
 
-#include "common/mesh/place.h"
+#include "common/mesh/rank_position.h"
 #include "forked_ranks.h"
 #include "partita_rt/exit_status.h"
 #include "processes/hub.h"
@@ -36,7 +36,7 @@ std::string nameOf(const Ended &rank, int number) {
 TEST(Rendezvous, GathersBroadcastsAndAgrees) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
     EXPECT_EQ(ranks.localRank(), rank);
     std::string large(1 << 20, char('a' + rank));
     std::vector<std::string> texts = ranks.allGather(large, "letters");
@@ -67,7 +67,7 @@ TEST(Rendezvous, OneRankNeedsNobody) {
 TEST(Rendezvous, AnotherNumberOfRanksEndsAll) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, rank == 1 ? 2 : 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, rank == 1 ? 2 : 3, port), "test");
     ranks.barrier("never");
   });
   expectEnd(all, nameOf(all[1], 1) + " was started as one of 2 ranks, rank 0 as one of 3");
@@ -76,7 +76,7 @@ TEST(Rendezvous, AnotherNumberOfRanksEndsAll) {
 TEST(Rendezvous, TwoProcessesOfOneRankEndAll) {
   int port = freePort();
   auto all = runRanks(
-      3, [&](int rank) { Rendezvous ranks(placeOf(rank == 2 ? 1 : rank, 3, port), "test"); });
+      3, [&](int rank) { Rendezvous ranks(environmentOf(rank == 2 ? 1 : rank, 3, port), "test"); });
   std::string text = textOf(all);
   EXPECT_NE(text.find("test: error: two processes were started as rank 1: host "),
             std::string::npos)
@@ -89,7 +89,7 @@ TEST(Rendezvous, ARankThatDiesEndsAll) {
   for (bool inGather : {true, false}) {
     int port = freePort();
     auto all = runRanks(3, [&](int rank) {
-      Rendezvous ranks(placeOf(rank, 3, port), "test");
+      Rendezvous ranks(environmentOf(rank, 3, port), "test");
       ranks.barrier("before");
       if (rank == 2)
         raise(SIGKILL);
@@ -105,7 +105,7 @@ TEST(Rendezvous, ARankThatDiesEndsAll) {
 TEST(Rendezvous, Rank0ThatDiesEndsAll) {
   int port = freePort();
   auto all = runRanks(4, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    Rendezvous ranks(environmentOf(rank, 4, port), "test");
     ranks.barrier("before");
     if (rank == 0)
       raise(SIGKILL);
@@ -124,7 +124,7 @@ protected:
 TEST_F(Patience, Rank0ThatHangsEndsAll) {
   int port = freePort();
   auto all = runRanks(4, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    Rendezvous ranks(environmentOf(rank, 4, port), "test");
     ranks.barrier("before");
     if (rank == 0)
       raise(SIGSTOP);
@@ -138,25 +138,26 @@ TEST_F(Patience, Rank0ThatHangsEndsAll) {
 }
 
 /// Runs three ranks that move, but for what `body` does first. Returns their output.
-std::string runPlaces(Phase phase, const std::function<void(int rank, Rendezvous &ranks)> &body) {
+std::string runPositions(Phase phase,
+                         const std::function<void(int rank, Rendezvous &ranks)> &body) {
   int port = freePort();
   return textOf(runRanks(3, [&](int rank) {
-    RankPlace place;
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
-    place.phase = phase;
-    place.step = 7;
-    ranks.setPlace(place);
+    RankPosition position;
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
+    position.phase = phase;
+    position.step = 7;
+    ranks.setPosition(position);
     ranks.barrier("before");
     usleep(300'000); // all have given a sign of life
     body(rank, ranks);
-    for (;; place.move())
+    for (;; position.move())
       usleep(10'000);
   }));
 }
 
 TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
   for (int stops : {0, 1, 2}) {
-    std::string text = runPlaces(Phase::Step, [&](int rank, Rendezvous &) {
+    std::string text = runPositions(Phase::Step, [&](int rank, Rendezvous &) {
       if (rank == stops)
         raise(SIGSTOP);
     });
@@ -168,7 +169,7 @@ TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
 }
 
 TEST_F(Patience, ARankThatDoesNotGetOnIsNamed) {
-  std::string text = runPlaces(Phase::Step, [](int rank, Rendezvous &) {
+  std::string text = runPositions(Phase::Step, [](int rank, Rendezvous &) {
     if (rank == 2)
       pause();
   });
@@ -180,7 +181,7 @@ TEST_F(Patience, ARankThatDoesNotGetOnIsNamed) {
 
 /// A rank that reads its weights for longer than the time-out, and others that wait for it.
 TEST_F(Patience, FilesTakeLong) {
-  std::string text = runPlaces(Phase::SetUp, [](int rank, Rendezvous &ranks) {
+  std::string text = runPositions(Phase::SetUp, [](int rank, Rendezvous &ranks) {
     if (rank == 2)
       usleep(2'500'000);
     ranks.barrier("the start of training");
@@ -194,7 +195,7 @@ TEST_F(Patience, FilesTakeLong) {
 TEST_F(Patience, Rank0ThatHangsAsARankReports) {
   int port = freePort();
   auto all = runRanks(4, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    Rendezvous ranks(environmentOf(rank, 4, port), "test");
     ranks.barrier("before");
     if (rank < 2)
       raise(SIGSTOP);
@@ -237,7 +238,7 @@ TEST_F(Patience, Rank0ThatDoesNotComeEndsAll) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
     usleep(100'000 * useconds_t(rank));
-    Rendezvous ranks(placeOf(rank + 1, 4, port), "test");
+    Rendezvous ranks(environmentOf(rank + 1, 4, port), "test");
   });
   expectOneLine(all, " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +
                          " within 1 s: Connection refused\n");
@@ -256,7 +257,7 @@ TEST_F(Patience, Rank0ThatHangsAsRanksMeetEndsAll) {
     }
     if (rank == 2)
       usleep(800'000);
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
   });
   expectOneLine(all, nameOf(all[1], 1) + " has not heard of rank 0 at 127.0.0.1:" +
                          std::to_string(port) + " for 1 s: not all ranks had come\n");
@@ -265,9 +266,9 @@ TEST_F(Patience, Rank0ThatHangsAsRanksMeetEndsAll) {
 TEST_F(Patience, AHostThatIsNoneEndsAll) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    LaunchEnvironment place = placeOf(rank, 3, port);
-    place.address = "no host";
-    Rendezvous ranks(place, "test");
+    LaunchEnvironment environment = environmentOf(rank, 3, port);
+    environment.address = "no host";
+    Rendezvous ranks(environment, "test");
   });
   expectOneLine(all, " cannot look for rank 0: no host: ");
 }
@@ -275,7 +276,7 @@ TEST_F(Patience, AHostThatIsNoneEndsAll) {
 TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
     ranks.setAbort([] { std::fprintf(stderr, "-"); });
     ranks.barrier("before");
     if (rank > 0)
@@ -291,7 +292,7 @@ TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
 TEST(Rendezvous, AReportAsksAllRanks) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
     ranks.setAnswer([&](const std::string &question) {
       return rank == 1 ? "has not reached " + question : "";
     });
@@ -308,7 +309,7 @@ TEST(Rendezvous, AReportAsksAllRanks) {
 TEST(Rendezvous, RanksThatDifferOrLeaveFail) {
   int port = freePort();
   auto all = runRanks(2, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    Rendezvous ranks(environmentOf(rank, 2, port), "test");
     ranks.barrier("start");
     if (rank == 1)
       usleep(50'000);
@@ -317,7 +318,7 @@ TEST(Rendezvous, RanksThatDifferOrLeaveFail) {
   expectEnd(all, "rank 1: the ranks differ: rank 1 is at the kinds of GPUs, rank 0 at NCCL's ids");
   port = freePort();
   all = runRanks(2, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    Rendezvous ranks(environmentOf(rank, 2, port), "test");
     if (rank == 0)
       ranks.barrier("NCCL's ids");
   });
@@ -327,7 +328,7 @@ TEST(Rendezvous, RanksThatDifferOrLeaveFail) {
 TEST_F(Patience, ARankThatIsLateEndsAll) {
   int port = freePort();
   auto all = runRanks(2, [&](int rank) {
-    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    Rendezvous ranks(environmentOf(rank, 2, port), "test");
     if (rank == 1)
       pause();
     ranks.barrier("NCCL's ids");
@@ -337,13 +338,13 @@ TEST_F(Patience, ARankThatIsLateEndsAll) {
   all = runRanks(2, [&](int rank) {
     if (rank == 1) // of three
       return;
-    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    Rendezvous ranks(environmentOf(rank, 3, port), "test");
   });
   expectEnd(all,
             "ranks 1, 2 of 3 have not come to port " + std::to_string(port) + " of host " +
                 hostName() + " within 1 s",
             1);
-  all = runRanks(1, [&](int) { Rendezvous ranks(placeOf(1, 2, port), "test"); });
+  all = runRanks(1, [&](int) { Rendezvous ranks(environmentOf(1, 2, port), "test"); });
   expectEnd(all, nameOf(all[0], 1) + " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +
                      " within 1 s: Connection refused");
 }
@@ -368,7 +369,7 @@ std::string talk(int port, const std::string &text) {
 
 /// Returns the greeting of a rank of another run.
 std::string foreignHello() {
-  Greeting greeting = greetingOf(placeOf(1, 2, 1), 0);
+  Greeting greeting = greetingOf(environmentOf(1, 2, 1), 0);
   greeting.run = "yesterday's";
   std::string text = textOf(greeting), frame(9, 0);
   frame[0] = char(text.size());
@@ -389,15 +390,15 @@ TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
       std::string answer = talk(port, foreignHello());
       if (answer.find("this is rank 0 of another run") == std::string::npos)
         throw std::runtime_error("not refused: " + answer);
-      Rendezvous ranks(placeOf(1, 2, port), "test");
+      Rendezvous ranks(environmentOf(1, 2, port), "test");
       ranks.barrier("the end");
     } else if (rank == 1) { // finds only rank 0 of another run
       setenv("PARTITA_RT_TIMEOUT", "1", 1);
-      LaunchEnvironment place = placeOf(1, 2, port);
-      place.run = "another";
-      Rendezvous ranks(place, "test");
+      LaunchEnvironment environment = environmentOf(1, 2, port);
+      environment.run = "another";
+      Rendezvous ranks(environment, "test");
     } else {
-      Rendezvous ranks(placeOf(0, 2, port), "test");
+      Rendezvous ranks(environmentOf(0, 2, port), "test");
       ranks.barrier("the end");
     }
   });
@@ -411,13 +412,13 @@ TEST(Rendezvous, TakesTheFirstFreePort) {
   Socket taken = listenOn(0); // accepts connections without answering
   int free = freePort();
   auto all = runRanks(2, [&](int rank) {
-    LaunchEnvironment place = placeOf(rank, 2, 0);
-    place.ports = {portOf(taken), free};
-    Rendezvous ranks(place, "test");
+    LaunchEnvironment environment = environmentOf(rank, 2, 0);
+    environment.ports = {portOf(taken), free};
+    Rendezvous ranks(environment, "test");
     ranks.barrier("the end");
   });
   EXPECT_EQ(textOf(all), "");
-  all = runRanks(1, [&](int) { Rendezvous(placeOf(0, 2, portOf(taken)), "test"); });
+  all = runRanks(1, [&](int) { Rendezvous(environmentOf(0, 2, portOf(taken)), "test"); });
   expectEnd(all, "rank 0 cannot listen on port " + std::to_string(portOf(taken)) +
                      ": Address already in use; another run may have it: choose another "
                      "MASTER_PORT");

@@ -19,9 +19,9 @@ using namespace partita::tool;
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
-  std::string place = partita_rt::newestPlace(checkpoint.str());
-  std::string file = partita_rt::fileIn(place);
-  return file.empty() ? place + "/" + partita_rt::kUnshardedName : file;
+  std::string newest = partita_rt::newestEntry(checkpoint.str());
+  std::string file = partita_rt::fileIn(newest);
+  return file.empty() ? newest + "/" + partita_rt::kUnshardedName : file;
 }
 
 /// Calls `visit` with each of the manifest's parameters and its name.

@@ -107,13 +107,13 @@ NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
     delete window;
   });
   memory.nodes = nodes;
-  memory.places.resize(size_t(count));
+  memory.regions.resize(size_t(count));
   for (size_t i = 0; i < local.size(); ++i) {
     MPI_Aint length;
     int unit;
     char *at;
     MPI_Win_shared_query(*window, int(i), &length, &unit, &at);
-    memory.places[size_t(local[i])] = at + (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
+    memory.regions[size_t(local[i])] = at + (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
   }
   return memory;
 }
@@ -131,24 +131,24 @@ std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &membe
 void MpiProcesses::shareShown(RankView &view) {
   NodeMemory memory = shareMemory(sizeof(ShownRank));
   view.owner = memory.owner;
-  sight.places.resize(size_t(count));
+  sight.positions.resize(size_t(count));
   sight.flights.resize(size_t(count));
-  new (memory.places[size_t(self)]) ShownRank();
+  new (memory.regions[size_t(self)]) ShownRank();
   for (int r : local) {
-    auto *shown = reinterpret_cast<ShownRank *>(memory.places[size_t(r)]);
-    sight.places[size_t(r)] = &shown->place;
+    auto *shown = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
+    sight.positions[size_t(r)] = &shown->position;
     sight.flights[size_t(r)] = &shown->flight;
   }
-  view.place = sight.places[size_t(self)];
+  view.position = sight.positions[size_t(self)];
   view.flight = sight.flights[size_t(self)];
-  view.place->beats = 1; // watched from here on
-  MPI_Barrier(node);     // every place is constructed before others look at it
+  view.position->beats = 1; // watched from here on
+  MPI_Barrier(node);        // every position is constructed before others look at it
 }
 
 RankView MpiProcesses::show(const Rank &) {
   struct Seen {
     std::shared_ptr<void> window;
-    std::vector<RankPlace> remote; ///< of other nodes' ranks, if this process watches them
+    std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
   };
   RankView view;
   sight.own = {self};
@@ -164,20 +164,20 @@ RankView MpiProcesses::show(const Rank &) {
     sight.remote = std::make_unique<RemoteBeats>(
         self, nodes, [this](const std::string &mine) { return allGather(mine, "endpoints"); });
     if (sight.remote->watches()) {
-      seen->remote = std::vector<RankPlace>(size_t(count));
+      seen->remote = std::vector<RankPosition>(size_t(count));
       for (size_t r = 0; r < nodes.size(); ++r)
         if (nodes[r] != nodes[size_t(self)])
-          sight.places[r] = &seen->remote[r];
+          sight.positions[r] = &seen->remote[r];
     }
   }
   view.owner = seen;
-  view.places.assign(sight.places.begin(), sight.places.end());
+  view.positions.assign(sight.positions.begin(), sight.positions.end());
   return view;
 }
 
 std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
   waits = &itsWaits;
-  waits->watchDeaths(local, sight.places, sight.flights);
+  waits->watchDeaths(local, sight.positions, sight.flights);
   return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
 }
 

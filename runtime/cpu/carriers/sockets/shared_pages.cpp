@@ -22,7 +22,7 @@ constexpr int64_t kTokenBytes = 64;
 void SharedPages::map(int rank, int descriptor) {
   void *memory = mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory != MAP_FAILED)
-    places[size_t(rank)] = static_cast<char *>(memory);
+    regions[size_t(rank)] = static_cast<char *>(memory);
 }
 
 /// Maps a rank's memory, if its process is of this machine and lets it.
@@ -34,16 +34,17 @@ void SharedPages::open(int rank, const std::string &text, const std::string &mac
   if (!file.isOpen())
     return;
   map(rank, file.get());
-  char *&place = places[size_t(rank)];
-  if (place && std::memcmp(place, fields[2].data(), std::min<size_t>(fields[2].size(), 64)) != 0) {
-    munmap(place, size_t(bytes));
-    place = nullptr;
+  char *&region = regions[size_t(rank)];
+  if (region &&
+      std::memcmp(region, fields[2].data(), std::min<size_t>(fields[2].size(), 64)) != 0) {
+    munmap(region, size_t(bytes));
+    region = nullptr;
   }
 }
 
 SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
                          const std::string &node)
-    : places(size_t(rendezvous.ranks())), bytes(itsBytes + kTokenBytes) {
+    : regions(size_t(rendezvous.ranks())), bytes(itsBytes + kTokenBytes) {
   int self = rendezvous.rank(), ranks = rendezvous.ranks();
   std::random_device random;
   std::string token;
@@ -52,10 +53,10 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
   token.resize(kTokenBytes);
   processes::Socket own(memfd_create("partita", MFD_CLOEXEC));
   if (!own.isOpen() || ftruncate(own.get(), bytes) != 0 ||
-      (map(self, own.get()), !places[size_t(self)]))
+      (map(self, own.get()), !regions[size_t(self)]))
     fail("cannot allocate %lld bytes that processes share: %s", (long long)bytes,
          std::strerror(errno));
-  std::memcpy(places[size_t(self)], token.data(), kTokenBytes);
+  std::memcpy(regions[size_t(self)], token.data(), kTokenBytes);
   std::string machine = bootId() + " " + rendezvous.peers()[size_t(self)].host + " node " + node;
   std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own.get());
   std::vector<std::string> all =
@@ -65,8 +66,8 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
       open(r, all[size_t(r)], machine);
   // Whom each one sees: a node's ranks must all see each other.
   std::string seen;
-  for (const char *place : places)
-    seen += place ? '1' : '0';
+  for (const char *region : regions)
+    seen += region ? '1' : '0';
   std::vector<std::string> sight = rendezvous.allGather(seen, "whose memory is seen");
   for (int r = 0; r < ranks; ++r) {
     int lowest = 0;
@@ -76,19 +77,19 @@ SharedPages::SharedPages(processes::Rendezvous &rendezvous, int64_t itsBytes,
     nodes.push_back(lowest);
   }
   for (int r = 0; r < ranks; ++r) {
-    if (places[size_t(r)] && nodes[size_t(r)] != nodes[size_t(self)]) {
-      munmap(places[size_t(r)], size_t(bytes));
-      places[size_t(r)] = nullptr;
+    if (regions[size_t(r)] && nodes[size_t(r)] != nodes[size_t(self)]) {
+      munmap(regions[size_t(r)], size_t(bytes));
+      regions[size_t(r)] = nullptr;
     }
-    if (places[size_t(r)])
-      places[size_t(r)] += kTokenBytes;
+    if (regions[size_t(r)])
+      regions[size_t(r)] += kTokenBytes;
   }
 }
 
 SharedPages::~SharedPages() {
-  for (char *place : places)
-    if (place)
-      munmap(place - kTokenBytes, size_t(bytes));
+  for (char *region : regions)
+    if (region)
+      munmap(region - kTokenBytes, size_t(bytes));
 }
 
 } // namespace partita_rt

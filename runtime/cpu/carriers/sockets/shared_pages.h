@@ -23,7 +23,7 @@ public:
   SharedPages &operator=(const SharedPages &) = delete;
 
   /// By rank; null: it cannot be mapped here.
-  std::vector<char *> places;
+  std::vector<char *> regions;
   /// By rank: the lowest of those that all see each other's memory.
   std::vector<int> nodes;
 

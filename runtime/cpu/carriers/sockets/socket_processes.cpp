@@ -32,10 +32,10 @@ public:
   SharedFlights(const processes::Rendezvous &rendezvous, const Program &program,
                 std::shared_ptr<SharedPages> itsPages, int64_t at)
       : pages(std::move(itsPages)), self(rendezvous.rank()), peers(rendezvous.peers()) {
-    new (pages->places[size_t(self)] + at) FlightRing();
+    new (pages->regions[size_t(self)] + at) FlightRing();
     for (int r = 0; r < rendezvous.ranks(); ++r) {
-      char *place = pages->places[size_t(r)];
-      rings.push_back(place ? reinterpret_cast<FlightRing *>(place + at) : nullptr);
+      char *region = pages->regions[size_t(r)];
+      rings.push_back(region ? reinterpret_cast<FlightRing *>(region + at) : nullptr);
       names.push_back(rankText(program, r));
     }
   }
@@ -83,7 +83,7 @@ public:
     pages = std::make_shared<SharedPages>(own.rendezvous, flightAt + int64_t(sizeof(FlightRing)),
                                           most ? std::to_string(rank() / most) : "");
     flights = std::make_shared<SharedFlights>(own.rendezvous, program, pages, flightAt);
-    return {pages->places, pages->nodes, pages};
+    return {pages->regions, pages->nodes, pages};
   }
   std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
                                        const std::set<int> &peers) override;
@@ -91,7 +91,7 @@ public:
   /// The rendezvous watches.
   std::shared_ptr<void> watch(RankWaits &) override {
     connections.reset(); // all have connected: nobody listens any more
-    own.rendezvous.setPlace(own.place);
+    own.rendezvous.setPosition(own.position);
     return nullptr;
   }
   [[noreturn]] void fail(const std::string &message) override { own.rendezvous.fail(message); }
@@ -127,13 +127,13 @@ std::unique_ptr<Messenger> SocketProcesses::messenger(const std::vector<int> &me
 }
 
 RankView SocketProcesses::show(const Rank &) {
-  own.place.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
+  own.position.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
   // Until all ranks have said goodbye, which is after the destruction of the pages here.
   own.rendezvous.setRecord(
       [flights = flights](const std::string &reason) { flights->write(reason); });
-  RankView view{&own.place, &flights->own(), {}, pages};
+  RankView view{&own.position, &flights->own(), {}, pages};
   for (int r = 0; r < ranks(); ++r)
-    view.places.push_back(r == rank() ? &own.place : own.rendezvous.placeOf(r));
+    view.positions.push_back(r == rank() ? &own.position : own.rendezvous.positionOf(r));
   return view;
 }
 

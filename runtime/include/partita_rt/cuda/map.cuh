@@ -63,13 +63,13 @@ template <int kLoops> struct LoopNest {
 };
 
 /// The start of a thread's pack.
-template <int kLoops> struct PackPlace {
+template <int kLoops> struct PackRange {
   int64_t outer[kLoops];
   int64_t first; ///< in the innermost loop
   int count;
 
-  __device__ PackPlace(int64_t first, int count) : outer(), first(first), count(count) {}
-  __device__ PackPlace(const LoopNest<kLoops> &nest, int64_t pack, int packed) {
+  __device__ PackRange(int64_t first, int count) : outer(), first(first), count(count) {}
+  __device__ PackRange(const LoopNest<kLoops> &nest, int64_t pack, int packed) {
     int64_t row = kLoops == 1 ? 0 : nest.packs.quotient(pack);
     first = (pack - row * nest.packs) * packed;
     count = int(least(nest.sizes[kLoops - 1] - first, packed));
@@ -91,13 +91,13 @@ template <int N, typename Operand> struct Held {
   Lane<T> values[Operand::step ? N : 1];
 
   template <int kLoops>
-  __device__ Held(const Operand &operand, const PackPlace<kLoops> &place)
-      : at(operand.data + Operand::step * place.first) {
+  __device__ Held(const Operand &operand, const PackRange<kLoops> &range)
+      : at(operand.data + Operand::step * range.first) {
 #pragma unroll
     for (int loop = 0; loop < Operand::outer; ++loop)
-      at += place.outer[loop] * operand.strides[loop];
+      at += range.outer[loop] * operand.strides[loop];
     if constexpr (Operand::isRead && Operand::step)
-      loadBits(bits, at, place.count);
+      loadBits(bits, at, range.count);
     else if constexpr (Operand::isRead)
       values[0] = Lane<T>(*at);
   }
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   int64_t pack = globalThread();
   if (pack >= packs)
     return;
-  PackPlace<kLoops> place(nest, pack, N);
-  mapPack<N>(element, place.count, Held<N, Operands>(operands, place)...);
+  PackRange<kLoops> range(nest, pack, N);
+  mapPack<N>(element, range.count, Held<N, Operands>(operands, range)...);
 }
 
 /// Elements per pack: one 16-byte access of the smallest floats.

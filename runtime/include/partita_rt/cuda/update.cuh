@@ -68,8 +68,8 @@ __device__ void updateBlock(const Element &element, int64_t n, int64_t begin,
     int first = (i * kElementwiseThreads + int(threadIdx.x)) * kUpdatePack;
     if (first >= left)
       return;
-    PackPlace<1> place(begin + first, int(least(left - first, kUpdatePack)));
-    updatePack(element, place.first, place.count, Held<kUpdatePack, Operands>(operands, place)...);
+    PackRange<1> range(begin + first, int(least(left - first, kUpdatePack)));
+    updatePack(element, range.first, range.count, Held<kUpdatePack, Operands>(operands, range)...);
   }
 }
 
@@ -137,7 +137,7 @@ template <typename Operand> __device__ Operand movedBy(Operand operand, int64_t 
 template <typename Element, int kColumns, size_t... kColumn, typename... Operands>
 __device__ void updateRow(const Element &element, const TensorRow<kColumns> &row, int64_t begin,
                           std::index_sequence<kColumn...>, const Operands &...bases) {
-  updateBlock(element, row.elements, begin, movedBy(bases, row.places[kColumn])...);
+  updateBlock(element, row.elements, begin, movedBy(bases, row.offsets[kColumn])...);
 }
 
 template <typename Step, int kColumns, typename... Operands>
@@ -194,9 +194,9 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   for (int i = 0; i < kUpdatePacks; ++i) {
     int64_t pack = (int64_t(blockIdx.x) * kUpdatePacks + i) * kElementwiseThreads + threadIdx.x;
     if (pack < nest.packs) {
-      PackPlace<1> place(nest, pack, kUpdatePack);
-      addSquares(element, sums, place.first, place.count,
-                 Held<kUpdatePack, Operands>(operands, place)...);
+      PackRange<1> range(nest, pack, kUpdatePack);
+      addSquares(element, sums, range.first, range.count,
+                 Held<kUpdatePack, Operands>(operands, range)...);
     }
   }
   for (int sum = 0; sum < kSums; ++sum) {

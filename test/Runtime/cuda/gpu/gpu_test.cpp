@@ -37,7 +37,7 @@ struct OneGpu {
     program.inputs = kInputs;
     stage[0].persistentBytes = 16;
     program.stages = stage;
-    placeOnMesh(rank, program, 0);
+    setCoordinates(rank, program, 0);
     gpu = std::make_unique<Gpu>(rank);
   }
   void send(float value) {

@@ -13,15 +13,15 @@
 
 namespace partita_rt::cuda {
 
-using processes::Ended, processes::freePort, processes::placeOf, processes::runRanks,
+using processes::Ended, processes::freePort, processes::environmentOf, processes::runRanks,
     processes::textOf;
 
 /// A rank with a GPU and its communicators.
 struct GpuRank {
   GpuRank(const Program &program, int number, int port)
-      : rendezvous(placeOf(number, rankCount(program), port), "test", timeoutSeconds(),
+      : rendezvous(environmentOf(number, rankCount(program), port), "test", timeoutSeconds(),
                    [&](int rank) { return rankText(program, rank); }) {
-    placeOnMesh(rank, program, number);
+    setCoordinates(rank, program, number);
     checkCuda(cudaStreamCreateWithFlags(&device.stream.handle, cudaStreamNonBlocking), "stream");
     rank.device = &device;
     communicators = makeCommunicators(rank, program, rendezvous, device);

@@ -1,7 +1,7 @@
 // Which runs of a rank's memory are a tensor's, and where replicas of it differ.
 
-#ifndef PARTITA_RT_COMMON_REPLICA_PLACE_H
-#define PARTITA_RT_COMMON_REPLICA_PLACE_H
+#ifndef PARTITA_RT_COMMON_REPLICA_ELEMENT_H
+#define PARTITA_RT_COMMON_REPLICA_ELEMENT_H
 
 #include "common/run/replica_sets.h"
 #include "common/target.h"
@@ -16,9 +16,9 @@ void addHashedRuns(const Rank &rank, const TensorShard &shard, size_t sum,
 /// Finds the first element in which the replicas of the difference are not equal, by gathers of
 /// hashes of smaller and smaller parts. All ranks call it. Returns ", first in element 5: 0x3f800000
 /// on rank 2, 0x3f000000 on rank 0".
-std::string replicaPlace(const Rank &rank, const TensorShard &shard,
-                         const ReplicaDifference &difference);
+std::string differingElementText(const Rank &rank, const TensorShard &shard,
+                                 const ReplicaDifference &difference);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_REPLICA_PLACE_H
+#endif // PARTITA_RT_COMMON_REPLICA_ELEMENT_H

@@ -1,6 +1,6 @@
-// Where replicas differ (replica_place.h).
+// Where replicas differ (replica_element.h).
 
-#include "common/run/replica_place.h"
+#include "common/run/replica_element.h"
 
 #include "common/grouped.h"
 #include "partita_rt/comm.h"
@@ -73,7 +73,7 @@ private:
   std::vector<int64_t> gather(const std::vector<int64_t> &mine) {
     std::vector<int64_t> all(mine.size() * size_t(rank.ranks));
     allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
-              "the place where replicas differ");
+              "the element in which replicas differ");
     return all;
   }
   int64_t agreedSize() { return gather({int64_t(bytes.size())})[size_t(difference.odd.front())]; }
@@ -100,8 +100,8 @@ private:
 
 } // namespace
 
-std::string replicaPlace(const Rank &rank, const TensorShard &shard,
-                         const ReplicaDifference &difference) {
+std::string differingElementText(const Rank &rank, const TensorShard &shard,
+                                 const ReplicaDifference &difference) {
   Narrowing narrowing(rank, shard, difference);
   int64_t byte = narrowing.firstByte();
   if (byte < 0)

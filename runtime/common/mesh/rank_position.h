@@ -1,8 +1,8 @@
 // What a rank publishes of itself while it runs: that its process lives, where it is, for whom it
 // waits. Other ranks find by it which one no longer moves (watch.h), and explain their own waits.
 
-#ifndef PARTITA_RT_COMMON_PLACE_H
-#define PARTITA_RT_COMMON_PLACE_H
+#ifndef PARTITA_RT_COMMON_RANK_POSITION_H
+#define PARTITA_RT_COMMON_RANK_POSITION_H
 
 #include "partita_rt/program.h"
 #include "partita_rt/work.h"
@@ -24,7 +24,7 @@ enum class Phase : uint8_t {
   Outputs,    ///< the results after the last step
   Ended,      ///< the rank is watched no more
 };
-/// May a rank stay at one place for long there? Files of any size are read and written.
+/// May a rank stay at one position for long there? Files of any size are read and written.
 inline bool takesLong(Phase phase) {
   return phase == Phase::SetUp || phase == Phase::Saving || phase == Phase::Outputs;
 }
@@ -32,7 +32,7 @@ inline bool takesLong(Phase phase) {
 /// Only its rank writes it, and `beats` a thread of the rank's process. Lock-free atomics, so it may
 /// lie in a window shared by processes. A text that changes while it is read may come out mixed: it
 /// is for people.
-struct alignas(64) RankPlace {
+struct alignas(64) RankPosition {
   static constexpr int32_t kNobody = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;
   std::atomic<uint64_t> beats{0}; ///< advances as long as the process runs
@@ -60,40 +60,41 @@ struct alignas(64) RankPlace {
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
   std::atomic<bool> isClaimed{false}; ///< a rank is about to print why the run ends; in the first's
-  std::atomic<bool> runEnds{false};   ///< a rank has printed why the run ends; in every place alike
+  /// A rank has printed why the run ends; in every position alike.
+  std::atomic<bool> runEnds{false};
 
   void move() { moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
 
-void writeText(RankPlace::Text &to, const std::string &text);
-std::string readText(const RankPlace::Text &from);
+void writeText(RankPosition::Text &to, const std::string &text);
+std::string readText(const RankPosition::Text &from);
 /// Reads a text into an array that has room for it and a zero; allocates nothing.
-void readText(const RankPlace::Text &from, char *text);
+void readText(const RankPosition::Text &from, char *text);
 
 /// A rank's time by kind of work, in all its steps so far.
 struct WorkTotals {
   int64_t steps = 0;
   std::array<double, kWorkKinds> seconds{};
 };
-WorkTotals readTotals(const RankPlace &place);
+WorkTotals readTotals(const RankPosition &position);
 /// Adds a step's times.
-void addStep(RankPlace &place, const WorkClock &clock);
+void addStep(RankPosition &position, const WorkClock &clock);
 
-/// Copies what a place says, as bytes for another process of the same program.
-std::string imageOf(const RankPlace &place);
-/// Makes a place a copy of it. Throws Error unless the bytes can be an image.
-void readImage(RankPlace &place, const std::string &image);
+/// Copies what a position says, as bytes for another process of the same program.
+std::string imageOf(const RankPosition &position);
+/// Makes a position a copy of it. Throws Error unless the bytes can be an image.
+void readImage(RankPosition &position, const std::string &image);
 
 /// "rank 2 of stage 1 (host gpu-3, process 4711)".
 std::string processText(const std::string &rank, const std::string &host, int process);
 
 /// "in step 12 (backward), at slot 4 (forward of h.2, micro-batch 1, layer 7)", or without slots
 /// "in step 12 (backward, layer 7)"; "" if nothing is known.
-std::string whereText(const RankPlace &place);
+std::string whereText(const RankPosition &position);
 /// "waits in all_reduce #3 (...) for gradients for rank 2"; "" if it does not wait.
-std::string waitText(const RankPlace &place);
+std::string waitText(const RankPosition &position);
 
-/// What the rank does from here on. Ranks without a place (of one rank, of tests) ignore it.
+/// What the rank does from here on. Ranks without a position (of one rank, of tests) ignore it.
 void enterPhase(const Rank &rank, Phase phase);
 void noteStepNumber(const Rank &rank, int64_t step);
 
@@ -113,16 +114,16 @@ private:
 /// A scope in which the rank waits for no particular other one: for its GPU, in a gather of all.
 class WaitScope {
 public:
-  /// `place` may be null.
-  WaitScope(RankPlace *place, const std::string &what);
+  /// `position` may be null.
+  WaitScope(RankPosition *position, const std::string &what);
   ~WaitScope();
   WaitScope(const WaitScope &) = delete;
   WaitScope &operator=(const WaitScope &) = delete;
 
 private:
-  RankPlace *place;
+  RankPosition *position;
 };
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_PLACE_H
+#endif // PARTITA_RT_COMMON_RANK_POSITION_H
