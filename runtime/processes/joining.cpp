@@ -4,6 +4,7 @@
 #include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 #include "processes/first_here.h"
+#include "processes/lobby.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -151,13 +152,6 @@ public:
   }
 
 private:
-  /// A connection that has not identified itself yet.
-  struct Stranger {
-    std::unique_ptr<Connection> connection;
-    Clock::time_point came = Clock::now();
-    bool refused = false;
-  };
-
   /// Tells the ranks that have arrived that rank 0 is alive.
   void beat(double seconds) {
     if (Clock::now() < nextBeat)
@@ -207,27 +201,25 @@ private:
   }
 
   void serve() {
-    std::vector<pollfd> waits{{listener.get(), POLLIN, 0}};
+    std::vector<pollfd> waits;
+    lobby.addTo(waits);
     for (auto &connection : joined.connections)
       if (connection)
         waits.push_back({connection->descriptor(), POLLIN, 0});
-    for (Stranger &stranger : strangers)
-      waits.push_back({stranger.connection->descriptor(), POLLIN, 0});
     poll(waits.data(), waits.size(), 100);
-    while (strangers.size() < 4096) {
-      Socket socket = acceptFrom(listener);
-      if (!socket.isOpen())
-        break;
-      strangers.push_back({std::make_unique<Connection>(std::move(socket))});
-    }
     for (size_t r = 1; r < greetings.size(); ++r)
       if (joined.connections[r])
         hear(int(r));
-    for (Stranger &stranger : strangers)
-      listenTo(stranger);
-    strangers.erase(std::remove_if(strangers.begin(), strangers.end(),
-                                   [](const Stranger &each) { return !each.connection; }),
-                    strangers.end());
+    lobby.serve(
+        [&](Lobby::Guest &stranger, const Frame &frame) {
+          if (frame.kind != FrameKind::Hello)
+            fail("a message that is not a greeting");
+          greet(stranger, greetingFrom(frame.text));
+        },
+        [](Lobby::Guest &stranger, const std::string &reason) {
+          stranger.connection->send({FrameKind::Refused, 0, reason});
+          stranger.connection->flush();
+        });
   }
 
   /// A rank that has arrived sends nothing more, unless it was not answered in time: then it closes
@@ -248,28 +240,7 @@ private:
                ") died before all ranks had come";
   }
 
-  /// Resets the stranger's connection once it has closed, been too slow, or become a rank's.
-  void listenTo(Stranger &stranger) {
-    bool open = stranger.connection->receive();
-    try {
-      if (!stranger.refused)
-        if (std::optional<Frame> frame = stranger.connection->next()) {
-          if (frame->kind != FrameKind::Hello)
-            fail("a message that is not a greeting");
-          greet(stranger, greetingFrom(frame->text));
-        }
-    } catch (const Error &error) {
-      stranger.connection->send({FrameKind::Refused, 0, error.what()});
-      stranger.connection->flush();
-      stranger.refused = true;
-    }
-    // A refused peer closes its end when it has read the reason.
-    bool late = Clock::now() > stranger.came + std::chrono::seconds(10);
-    if (stranger.connection && (!open || late))
-      stranger.connection.reset();
-  }
-
-  void greet(Stranger &stranger, const Greeting &greeting) {
+  void greet(Lobby::Guest &stranger, const Greeting &greeting) {
     if (greeting.run != environment.run)
       fail("this is rank 0 of another run");
     std::string who = "rank " + std::to_string(greeting.rank) + " (" + textOf(greeting.peer) + ")";
@@ -284,7 +255,7 @@ private:
                textOf(greetings[size_t(greeting.rank)]->peer) + ", and " + textOf(greeting.peer);
     if (!ending.empty()) {
       tellEnd(*stranger.connection);
-      stranger.refused = true;
+      stranger.isRefused = true;
       if (known)
         greetings[size_t(greeting.rank)] = greeting;
       return;
@@ -311,9 +282,9 @@ private:
   const LaunchEnvironment &environment;
   Socket listener;
   std::vector<std::optional<Greeting>> greetings; ///< by rank
-  std::vector<Stranger> strangers;
-  std::string ending;         ///< why all ranks end; empty while they do not
-  Clock::time_point nextBeat; ///< the first one is sent at once
+  Lobby lobby{listener};                          ///< processes that have not said who they are
+  std::string ending;                             ///< why all ranks end; empty while they do not
+  Clock::time_point nextBeat;                     ///< the first one is sent at once
   Joined joined;
 };
 

@@ -3,49 +3,20 @@
 #include "processes/succession.h"
 #include "partita_rt/types.h"
 
-#include <algorithm>
-
 namespace partita_rt::processes {
 
 //===-- Answering ---------------------------------------------------------------------------===//
 
-void OwnPort::addTo(std::vector<pollfd> &waits) const {
-  if (listener.isOpen())
-    waits.push_back({listener.get(), POLLIN, 0});
-  for (const Visitor &visitor : visitors)
-    waits.push_back({visitor.connection->descriptor(), POLLIN, 0});
-}
-
 std::vector<Frame> OwnPort::serve() {
   std::vector<Frame> said;
-  auto now = Clock::now();
-  while (listener.isOpen() && visitors.size() < 4096) {
-    Socket socket = acceptFrom(listener);
-    if (!socket.isOpen())
-      break;
-    visitors.push_back({std::make_unique<Connection>(std::move(socket)), now});
-  }
-  for (Visitor &visitor : visitors) {
-    bool open = visitor.connection->receive() && now < visitor.came + std::chrono::seconds(10);
-    try {
-      while (std::optional<Frame> frame = visitor.connection->next()) {
-        std::vector<std::string> fields = unpack(frame->text, 2);
-        if (fields[0] != run || (frame->kind != FrameKind::Lost && frame->kind != FrameKind::Over))
-          fail("no rank of this run");
-        if (frame->kind == FrameKind::Lost)
-          visitor.connection->send({FrameKind::Here, 0, run});
-        said.push_back({frame->kind, 0, fields[1]});
-      }
-      open = visitor.connection->flush() && open;
-    } catch (const Error &) {
-      open = false; // a stranger
-    }
-    if (!open)
-      visitor.connection.reset();
-  }
-  visitors.erase(std::remove_if(visitors.begin(), visitors.end(),
-                                [](const Visitor &each) { return !each.connection; }),
-                 visitors.end());
+  lobby.serve([&](Lobby::Guest &visitor, const Frame &frame) {
+    std::vector<std::string> fields = unpack(frame.text, 2);
+    if (fields[0] != run || (frame.kind != FrameKind::Lost && frame.kind != FrameKind::Over))
+      fail("no rank of this run");
+    if (frame.kind == FrameKind::Lost)
+      visitor.connection->send({FrameKind::Here, 0, run});
+    said.push_back({frame.kind, 0, fields[1]});
+  });
   return said;
 }
 

@@ -10,6 +10,7 @@
 #define PARTITA_RT_PROCESSES_SUCCESSION_H
 
 #include "processes/hub.h"
+#include "processes/lobby.h"
 
 #include <memory>
 #include <poll.h>
@@ -19,20 +20,19 @@ namespace partita_rt::processes {
 /// This rank's port.
 class OwnPort {
 public:
-  OwnPort(Socket listener, std::string run) : listener(std::move(listener)), run(std::move(run)) {}
-  void addTo(std::vector<pollfd> &waits) const;
+  OwnPort(Socket listener, std::string run)
+      : listener(std::move(listener)), run(std::move(run)), lobby(this->listener) {}
+  OwnPort(const OwnPort &) = delete;
+  OwnPort &operator=(const OwnPort &) = delete;
+  void addTo(std::vector<pollfd> &waits) const { lobby.addTo(waits); }
   /// Answers ranks that ask. Returns the messages of ranks of this run: Lost or Over, with the
   /// message as text.
   std::vector<Frame> serve();
 
 private:
-  struct Visitor {
-    std::unique_ptr<Connection> connection;
-    Clock::time_point came;
-  };
   Socket listener;
   std::string run;
-  std::vector<Visitor> visitors;
+  Lobby lobby;
 };
 
 /// Is one of the lower ranks alive? It then prints why all end: its own reason, or `message`.

@@ -5,6 +5,7 @@
 #include "partita_rt/types.h"
 #include "processes/addresses.h"
 #include "processes/hub.h"
+#include "processes/lobby.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +19,7 @@ namespace partita_rt {
 using processes::Clock;
 using processes::Connection;
 using processes::Frame;
+using Guest = processes::Lobby::Guest;
 using processes::Socket;
 
 namespace {
@@ -51,13 +53,6 @@ struct Attempt {
   std::unique_ptr<Connection> connection = nullptr;
   Clock::time_point since = {};
   std::string problem = {};
-};
-
-/// One that another rank, or a stranger, has asked this one for.
-struct Guest {
-  std::unique_ptr<Connection> connection;
-  Clock::time_point since;
-  int peer = -1;
 };
 
 } // namespace
@@ -96,7 +91,7 @@ Connections::Connections(processes::Rendezvous &rendezvous, const std::string &a
 class Connections::Meeting {
 public:
   Meeting(const Connections &all, const std::set<int> &peers, Streams &streams)
-      : all(all), self(all.rendezvous.rank()), streams(streams) {
+      : all(all), self(all.rendezvous.rank()), streams(streams), lobby(all.listener) {
     for (int peer : peers)
       if (!streams.has(peer)) {
         if (peer < self)
@@ -115,15 +110,10 @@ public:
         if (!each.connection)
           begin(each);
       wait();
-      accept();
-      for (Guest &each : guests)
-        hear(each);
+      lobby.serve([&](Guest &guest, const Frame &frame) { hear(guest, frame); });
       for (Attempt &each : attempts)
         if (each.connection)
           hear(each);
-      guests.erase(std::remove_if(guests.begin(), guests.end(),
-                                  [](const Guest &each) { return !each.connection; }),
-                   guests.end());
       attempts.erase(std::remove_if(attempts.begin(), attempts.end(),
                                     [&](const Attempt &each) { return streams.has(each.peer); }),
                      attempts.end());
@@ -174,44 +164,22 @@ private:
   }
 
   void wait() {
-    std::vector<pollfd> waits{{all.listener.get(), POLLIN, 0}};
+    std::vector<pollfd> waits;
+    lobby.addTo(waits);
     for (const Attempt &each : attempts)
       if (each.connection)
         waits.push_back({each.connection->descriptor(), POLLIN, 0});
-    for (const Guest &each : guests)
-      waits.push_back({each.connection->descriptor(), POLLIN, 0});
     poll(waits.data(), waits.size(), 50);
   }
 
-  void accept() {
-    while (guests.size() < 4096) {
-      Socket socket = processes::acceptFrom(all.listener);
-      if (!socket.isOpen())
-        return;
-      guests.push_back({std::make_unique<Connection>(std::move(socket)), Clock::now()});
-    }
-  }
-
-  void hear(Guest &guest) {
-    bool open = guest.connection->receive();
-    try {
-      while (std::optional<Frame> frame = guest.connection->next()) {
-        if (guest.peer < 0) {
-          greet(guest, *frame);
-          continue;
-        }
-        if (frame->kind != Goes)
-          fail("a stranger");
-        awaited.erase(guest.peer);
-        streams.add(guest.peer, guest.connection->release());
-        guest.connection.reset();
-        return;
-      }
-    } catch (const Error &) {
-      open = false; // a stranger
-    }
-    if (!open || Clock::now() > guest.since + 3 * kAnswer)
-      guest.connection.reset();
+  void hear(Guest &guest, const Frame &frame) {
+    if (guest.rank < 0)
+      return greet(guest, frame);
+    if (frame.kind != Goes)
+      fail("a stranger");
+    awaited.erase(guest.rank);
+    streams.add(guest.rank, guest.connection->release());
+    guest.connection.reset();
   }
 
   void greet(Guest &guest, const Frame &frame) const {
@@ -219,7 +187,7 @@ private:
     if (frame.kind != Greets || fields[0] != all.secret || fields[1] != std::to_string(self) ||
         !awaited.count(int(frame.number)))
       fail("a stranger");
-    guest.peer = int(frame.number);
+    guest.rank = int(frame.number);
     guest.connection->send({Accepts, uint32_t(self), all.secret});
     guest.connection->flush();
   }
@@ -250,7 +218,7 @@ private:
   Streams &streams;
   std::vector<Attempt> attempts; ///< to lower ranks
   std::set<int> awaited;         ///< higher ranks
-  std::vector<Guest> guests;
+  processes::Lobby lobby;        ///< other ranks, or strangers
 };
 
 void Connections::connect(const std::set<int> &peers, Streams &streams, double seconds) {
