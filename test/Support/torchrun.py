@@ -1,10 +1,10 @@
 """Starts ranks as torchrun does, without torch: by environment variables, and again if one fails.
 
-torchrun.py -np RANKS [--max-restarts N] [--plain] [--set RANK NAME=VALUE]... COMMAND...
+torchrun.py -np RANKS [--max-restarts N] [--plain] [--set RANK NAME=VALUE]... [--hosts NAME HOST:SLOTS,...] COMMAND...
 
 torchrun's agent listens on MASTER_PORT itself; with --plain nobody does, and only RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are set.
---set changes a variable of one rank. If a process fails, the others get SIGTERM, and SIGKILL 2 s later (torchrun: 30); then all start again, N times at most. Exit status: 0
-if all have ended with 0, else 1, with a line per rank on standard error: "torchrun: rank 1: exit status 3"."""
+--set changes a variable of one rank. --hosts starts the ranks in the network namespaces NAME0, NAME1 of two_hosts.py. If a process fails, the others get SIGTERM, and SIGKILL 2 s later (torchrun: 30); then all start again, N times at most. Exit status: 0
+if all have ended with 0, else 1 (with --hosts, those of the first host: it cannot know of others), with a line per rank on standard error: "torchrun: rank 1: exit status 3"."""
 
 import argparse
 import ctypes
@@ -21,10 +21,27 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
+def places(options):
+    """Returns the host of each rank, and its number there."""
+    if not options.hosts:
+        return [("127.0.0.1", rank) for rank in range(options.np)]
+    slots = [each.split(":") for each in options.hosts[1].split(",")]
+    return [(host, local) for host, count in slots for local in range(int(count))][: options.np]
+
+
+def command_on(options, host):
+    if not options.hosts:
+        return options.command
+    number = host.rsplit(".1", 1)[1]
+    return ["ip", "netns", "exec", options.hosts[0] + number, "unshare", "--uts", "sh", "-c", 'hostname host$0; exec "$@"', number, *options.command]
+
+
 def start(options, count, port):
-    processes = []
-    for rank in range(options.np):
-        environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(options.np), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    """Returns the processes of the first host."""
+    processes, where = [], places(options)
+    first = where[0][0]
+    for rank, (host, local) in enumerate(where):
+        environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(len(where)), LOCAL_RANK=str(local), MASTER_ADDR=first, MASTER_PORT=str(port))
         if not options.plain:
             environment |= {"LOCAL_WORLD_SIZE": str(options.np), "TORCHELASTIC_RUN_ID": f"test-{os.getpid()}", "TORCHELASTIC_RESTART_COUNT": str(count),
                             "TORCHELASTIC_MAX_RESTARTS": str(options.max_restarts), "TORCHELASTIC_USE_AGENT_STORE": "True"}
@@ -32,7 +49,10 @@ def start(options, count, port):
             if int(its) == rank:
                 name, value = assignment.split("=", 1)
                 environment[name] = value
-        processes.append(subprocess.Popen(options.command, env=environment, preexec_fn=die_with_parent))
+        own = host == first
+        process = subprocess.Popen(command_on(options, host), env=environment, preexec_fn=die_with_parent if own else None, start_new_session=not own)
+        if own:
+            processes.append(process)
     return processes
 
 
@@ -62,6 +82,7 @@ def main():
     parser.add_argument("--max-restarts", type=int, default=0)
     parser.add_argument("--plain", action="store_true")
     parser.add_argument("--set", nargs=2, action="append", default=[], metavar=("RANK", "NAME=VALUE"))
+    parser.add_argument("--hosts", nargs=2, metavar=("NAME", "HOST:SLOTS,..."))
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
     store = socket.create_server(("127.0.0.1", 0))

@@ -1,8 +1,10 @@
 """Two hosts for tests: network namespaces of this machine, joined by a bridge. Needs root and Debian's package iproute2."""
 import contextlib
 import os
+import pathlib
 import signal
 import subprocess
+import sys
 
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent {agent} --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
 # Open MPI starts a daemon on each host, which ssh leaves to it; output goes through the daemons.
@@ -10,26 +12,6 @@ AGENT = """#!/bin/sh
 host=$1; shift
 number=${{host##*.1}}
 exec ip netns exec {name}$number unshare --uts setsid -f sh -c "hostname host$number; $*" < /dev/null > /dev/null 2>&1
-"""
-# Starts the ranks of "10.77.0.10:2,10.77.0.11:2", and ends when one of the first host fails: it cannot know of others.
-TORCHRUN = """#!/usr/bin/env python3
-import os, random, subprocess, sys, time
-places = [(host, local) for host, slots in (each.split(":") for each in sys.argv[1].split(",")) for local in range(int(slots))][: int(sys.argv[2])]
-own, port = [], random.randrange(20000, 30000)
-for rank, (host, local) in enumerate(places):
-    number = host.rsplit(".1", 1)[1]
-    environment = dict(os.environ, RANK=str(rank), WORLD_SIZE=str(len(places)), LOCAL_RANK=str(local), MASTER_ADDR=places[0][0], MASTER_PORT=str(port))
-    process = subprocess.Popen(["ip", "netns", "exec", "{name}" + number, "unshare", "--uts", "sh", "-c", 'hostname host$0; exec "$@"', number, *sys.argv[3:]],
-                               env=environment, start_new_session=host != places[0][0])
-    if host == places[0][0]:
-        own.append(process)
-while any(process.poll() is None for process in own) and not any(process.poll() for process in own):
-    time.sleep(0.02)
-time.sleep(0.1)
-for process in own:
-    if process.poll() is None:
-        process.terminate()
-sys.exit(max(abs(process.wait()) for process in own))
 """
 
 
@@ -44,10 +26,11 @@ class Hosts:
         self.name, self.agent = f"pt{os.getpid()}-", folder / "agent"
         self.agent.write_text(AGENT.format(name=self.name))
         self.agent.chmod(0o755)
-        self.torchrun = folder / "torchrun"
-        self.torchrun.write_text(TORCHRUN.replace("{name}", self.name))
-        self.torchrun.chmod(0o755)
         self.bridge = f"ptb{os.getpid()}"
+
+    def torchrun(self, slots, count):
+        """Returns a launcher of ranks on "10.77.0.10:2,10.77.0.11:2", which reach each other over TCP."""
+        return f"{sys.executable} {pathlib.Path(__file__).with_name('torchrun.py')} --plain --hosts {self.name} {slots} -np {count}"
 
     def start(self):
         call("ip", "link", "add", self.bridge, "type", "bridge")
@@ -99,7 +82,7 @@ class Hosts:
     def popen(self, words, **more):
         """Starts a command on host 0."""
         return subprocess.Popen(["ip", "netns", "exec", f"{self.name}0", "unshare", "--uts", "sh", "-c", 'hostname host0; exec "$@"', "sh",
-                                 *[str(word) for word in words]], text=True, **more)
+                                 *[str(word) for word in words]], **{"text": True, **more})
 
     def run(self, words):
         process = self.popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
