@@ -189,10 +189,12 @@ private:
     for (size_t r = 1; r < greetings.size() && named < 16; ++r)
       if (!greetings[r])
         text += (named++ ? ", " : "") + std::to_string(r);
+    std::string problem = problemOfHost(environment.address); // others may have the same
     return (missing() == 1 ? "rank " : "ranks ") + text + (named < missing() ? ", ..." : "") +
            " of " + std::to_string(environment.ranks) + (missing() == 1 ? " has" : " have") +
            " not come to port " + std::to_string(portOf(listener)) + " of host " +
-           greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s";
+           greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s" +
+           (problem.empty() ? "" : "; they look for rank 0 at " + problem);
   }
 
   void tellEnd(Connection &connection) {

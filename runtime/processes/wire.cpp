@@ -138,6 +138,15 @@ Socket connectTo(const std::string &host, int port, double seconds, std::string 
   return result;
 }
 
+std::string problemOfHost(const std::string &host) {
+  addrinfo *addresses = nullptr;
+  int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
+  if (error != 0)
+    return host + ": " + gai_strerror(error);
+  freeaddrinfo(addresses);
+  return "";
+}
+
 std::string peerOf(int descriptor) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);

@@ -73,6 +73,8 @@ Socket acceptFrom(const Socket &listener);
 /// Tries all addresses of the host. If the result is not open, `problem` says why. Throws Error for
 /// a host without an address.
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem);
+/// Returns why a host has no address: "node7: Name or service not known"; "" if it has one.
+std::string problemOfHost(const std::string &host);
 /// Returns the numeric address of the connection's other end.
 std::string peerOf(int descriptor);
 
