@@ -12,6 +12,7 @@
 #include "common/mesh/rank_position.h"
 #include "common/run_options.h"
 #include "common/target.h"
+#include "partita_rt/machine.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/state_names.h"
 
