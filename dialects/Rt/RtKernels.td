@@ -206,6 +206,12 @@ def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
   let summary = "rows of a table";
   let arguments = (ins B:$y, B:$ids, B:$table, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows);
 }
+def Rt_EmbeddingAddOp : Rt_Call<"embedding_add", "embeddingAdd",
+    ["getY()", "getIds()", "getTable()", "getAddend()", "getPeriod()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())"]> {
+  let summary = "rows of a table, added to those of another tensor, which repeat";
+  let arguments = (ins B:$y, B:$ids, B:$table, B:$addend, Optional<B>:$first, I64Attr:$period, I64Attr:$n, I64Attr:$width,
+                       I64Attr:$vocabulary, I64Attr:$rows);
+}
 def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
     ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())", "number(getPadding())"],
     [], "rowSumScratch(getN(), getWidth())"> {

@@ -3,6 +3,7 @@
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Scalar.h"
+#include "dialects/Tx/FusedLookup.h"
 #include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Tx/GradientBuilder.h"
 #include "mlir/IR/OpImplementation.h"
@@ -16,21 +17,32 @@ using namespace partita::tx;
 
 void FusedOp::build(OpBuilder &, OperationState &) {}
 
-ParseResult FusionOp::parse(OpAsmParser &parser, OperationState &result) {
+template <typename Op> static ParseResult parseFused(OpAsmParser &parser, OperationState &result) {
   if (parseBoundRegion(parser, result, [](Type input) { return input; }))
     return failure();
-  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
+  Op::ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
   return success();
+}
+
+template <typename Op> static LogicalResult verifyTypes(Op op) {
+  Block &block = op.getBody().front();
+  if (block.getArgumentTypes() != op.getInputs().getTypes())
+    return op.emitOpError() << "the region's arguments differ from the inputs";
+  if (block.getTerminator()->getOperandTypes() != op.getOutputs().getTypes())
+    return op.emitOpError() << "the region's values differ from the outputs";
+  return success();
+}
+
+ParseResult FusionOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseFused<FusionOp>(parser, result);
 }
 
 void FusionOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
 
 LogicalResult FusionOp::verify() {
+  if (failed(verifyTypes(*this)))
+    return failure();
   Block &block = getBody().front();
-  if (block.getArgumentTypes() != getInputs().getTypes())
-    return emitOpError() << "the region's arguments differ from the inputs";
-  if (block.getTerminator()->getOperandTypes() != getOutputs().getTypes())
-    return emitOpError() << "the region's values differ from the outputs";
   if (getOutputs().empty())
     return emitOpError() << "has no output";
   ArrayRef<int64_t> shape = cast<RankedTensorType>(getOutputs().front().getType()).getShape();
@@ -52,22 +64,12 @@ LogicalResult FusionOp::verify() {
 //===------------------------------------------------------------------------------------------===//
 
 ParseResult FusedMatmulOp::parse(OpAsmParser &parser, OperationState &result) {
-  if (parseBoundRegion(parser, result, [](Type input) { return input; }))
-    return failure();
-  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
-  return success();
+  return parseFused<FusedMatmulOp>(parser, result);
 }
 
 void FusedMatmulOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
 
-LogicalResult FusedMatmulOp::verify() {
-  Block &block = getBody().front();
-  if (block.getArgumentTypes() != getInputs().getTypes())
-    return emitOpError() << "the region's arguments differ from the inputs";
-  if (block.getTerminator()->getOperandTypes() != getOutputs().getTypes())
-    return emitOpError() << "the region's values differ from the outputs";
-  return success();
-}
+LogicalResult FusedMatmulOp::verify() { return verifyTypes(*this); }
 
 LogicalResult FusedMatmulOp::verifyRegions() {
   FusedMatmul parts;
@@ -231,4 +233,66 @@ Value FusedMatmul::input(Value argument) const {
 Value FusedMatmul::addedTo(unsigned result) const {
   Value argument = result == 0 ? soFar : rowsSoFar;
   return argument ? input(argument) : Value();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Lookups
+//===------------------------------------------------------------------------------------------===//
+
+ParseResult FusedLookupOp::parse(OpAsmParser &parser, OperationState &result) {
+  return parseFused<FusedLookupOp>(parser, result);
+}
+
+void FusedLookupOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
+
+LogicalResult FusedLookupOp::verify() { return verifyTypes(*this); }
+
+LogicalResult FusedLookupOp::verifyRegions() {
+  FusedLookup parts;
+  std::string problem = parts.read(*this);
+  return problem.empty() ? success() : emitOpError() << problem;
+}
+
+Value FusedLookupOp::getIndices() { return FusedLookup::of(*this).ids(); }
+Value FusedLookupOp::getIndexed() {
+  auto parts = FusedLookup::of(*this);
+  return parts.input(parts.isGradient() ? parts.addend : parts.lookup->getOperand(0));
+}
+int64_t FusedLookupOp::getIndexedDim() { return 0; }
+
+std::string FusedLookup::read(FusedLookupOp op) {
+  Block &block = op.getBody().front();
+  auto ops = llvm::to_vector(llvm::make_pointer_range(block.without_terminator()));
+  auto add = ops.size() == 2 ? dyn_cast<AddOp>(ops.back()) : AddOp();
+  if (!add || !isa<EmbeddingOp, EmbeddingGradOp>(ops.front()))
+    return "its region is not a lookup, or its gradient, and an addition";
+  lookup = ops.front();
+  bool isFirst = add.getA() == lookup->getResult(0);
+  addend = isFirst ? add.getB() : add.getA();
+  if (!isa<BlockArgument>(addend) || add->getOperand(isFirst ? 0 : 1) != lookup->getResult(0))
+    return "its region does not add the lookup to an argument";
+  if (llvm::is_contained(lookup->getOperands(), addend)) // it is written while these are read
+    return "it adds to an operand of its lookup";
+  if (!isa<FloatType>(getElementTypeOrSelf(addend.getType())))
+    return "its kernel has no such types of elements";
+  if (!llvm::equal(block.getTerminator()->getOperands(), add->getResults()))
+    return "its result is not the sum";
+  return {};
+}
+
+FusedLookup FusedLookup::of(FusedLookupOp op) {
+  FusedLookup parts;
+  (void)parts.read(op); // verified
+  return parts;
+}
+
+Value FusedLookup::input(Value argument) const {
+  auto fused = cast<FusedLookupOp>(lookup->getParentOp());
+  return fused.getInputs()[cast<BlockArgument>(argument).getArgNumber()];
+}
+
+Value FusedLookup::ids() const { return input(lookup->getOperand(isGradient() ? 0 : 1)); }
+
+Value FusedLookup::first() const {
+  return lookup->getNumOperands() > 2 ? input(lookup->getOperand(2)) : Value();
 }

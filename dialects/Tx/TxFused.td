@@ -2,7 +2,7 @@
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
 // makes tx.fusion, `fuse-bias` the matmuls with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` the other
-// matmul epilogues, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a matmul,
+// matmul epilogues, `fuse-lookups` the lookups that add, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a matmul,
 // `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -70,7 +70,32 @@ def Tx_FusedMatmulOp : Op<Tx_Dialect, "fused_matmul", [Pure, IsolatedFromAbove, 
   let hasRegionVerifier = 1;
 }
 
-def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp", "FusedMatmulOp"]>]> {
+def Tx_FusedLookupOp : Op<Tx_Dialect, "fused_lookup", [Pure, IsolatedFromAbove, DeclareOpInterfaceMethods<LookupInterface>,
+                                                       SingleBlockImplicitTerminator<"FusedOp">]> {
+  let summary = "a lookup, or its gradient, added to another value";
+  let description = [{
+    As in `tx.fused_matmul`, the fused ops keep their rules in the region, which has one of these forms:
+
+        %rows = tx.embedding %table, %ids              // of tokens
+        %sum = tx.add %rows, %addend                   // positions, perhaps repeated (tx.broadcast)
+        tx.fused %sum
+        // the gradient of a table, added to that of another use of it: a classifier with the same weight
+        %dtable = tx.embedding_grad %ids, %dy
+        %sum = tx.add %so_far, %dtable
+        tx.fused %sum
+
+    Nothing is rounded in between. Created by `fuse-lookups`; becomes a kernel, which of a gradient reads and writes only the rows that
+    ids name, in place at the last use of the other gradient.
+  }];
+  let arguments = (ins Variadic<Tx_Tensor>:$inputs);
+  let results = (outs Variadic<Tx_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp", "FusedMatmulOp", "FusedLookupOp"]>]> {
   let summary = "the results of a fusion";
   let arguments = (ins Variadic<Tx_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

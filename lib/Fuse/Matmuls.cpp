@@ -117,8 +117,9 @@ Value BiasedMatmul::create(OpBuilder &builder, Location loc, Type type) const {
   return make(tx::MatMulNTBiasOp());
 }
 
-tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
-                                      ValueRange results) {
+template <typename Fused>
+static Fused fuseOps(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
+                     ValueRange results) {
   llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());
   llvm::SetVector<Value> inputs;
   for (Operation *op : ops)
@@ -127,7 +128,7 @@ tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef
         inputs.insert(operand);
   SmallVector<Value> values = inputs.takeVector();
   OpBuilder::InsertionGuard guard(builder);
-  auto fused = tx::FusedMatmulOp::create(builder, loc, results.getTypes(), values);
+  auto fused = Fused::create(builder, loc, results.getTypes(), values);
   Block *body = builder.createBlock(&fused.getBody(), {}, TypeRange(ValueRange(values)),
                                     SmallVector<Location>(values.size(), loc));
   IRMapping mapping;
@@ -138,6 +139,16 @@ tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef
                         return mapping.lookup(result);
                       }));
   return fused;
+}
+
+tx::FusedMatmulOp partita::fuseMatmul(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
+                                      ValueRange results) {
+  return fuseOps<tx::FusedMatmulOp>(builder, loc, ops, results);
+}
+
+tx::FusedLookupOp partita::fuseLookup(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
+                                      ValueRange results) {
+  return fuseOps<tx::FusedLookupOp>(builder, loc, ops, results);
 }
 
 Unfused partita::unfused(OpBuilder &builder, Operation *op) {

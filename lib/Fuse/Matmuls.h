@@ -48,9 +48,11 @@ struct BiasedMatmul {
   bool hasType(mlir::Type type) const { return matmul->getResult(0).getType() == type; }
 };
 
-/// Creates a tx.fused_matmul of these ops, in this order, with `results`. The caller erases the
-/// ops.
+/// Create a tx.fused_matmul, or a tx.fused_lookup, of these ops, in this order, with `results`. The
+/// caller erases the ops.
 tx::FusedMatmulOp fuseMatmul(mlir::OpBuilder &builder, mlir::Location loc,
+                             llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
+tx::FusedLookupOp fuseLookup(mlir::OpBuilder &builder, mlir::Location loc,
                              llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results);
 
 /// Copies the ops of a fused matmul, or an op that is not fused, to the insertion point.

@@ -311,6 +311,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::AccumulateOp>(accumulate);
   table.addRanks<tx::FusionOp>(fusion<tx::FusionOp>);
   table.addRanks<tx::FusedMatmulOp>(fusion<tx::FusedMatmulOp>);
+  table.addRanks<tx::FusedLookupOp>(fusion<tx::FusedLookupOp>);
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::BarrierOp>(barrier);

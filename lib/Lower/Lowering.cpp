@@ -6,6 +6,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/FusedLookup.h"
 #include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/Matchers.h"
@@ -161,6 +162,8 @@ static Value sourceOf(Value tensor) {
     return definer->getOperand(number);
   if (auto fused = dyn_cast<tx::FusedMatmulOp>(definer))
     return tx::FusedMatmul::of(fused).addedTo(number);
+  if (auto lookup = dyn_cast<tx::FusedLookupOp>(definer))
+    return tx::FusedLookup::of(lookup).gradientSoFar();
   auto wait = dyn_cast<AsyncWaitInterface>(definer);
   return wait ? wait.getFilledBy(number) : Value();
 }

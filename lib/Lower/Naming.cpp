@@ -7,6 +7,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/FusedLookup.h"
 #include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Zero/Zero.h"
 
@@ -149,6 +150,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
       gradient = definer->getOperand(0);
     else if (auto fused = dyn_cast<tx::FusedMatmulOp>(definer))
       gradient = tx::FusedMatmul::of(fused).addedTo(number);
+    else if (auto lookup = dyn_cast<tx::FusedLookupOp>(definer))
+      gradient = tx::FusedLookup::of(lookup).gradientSoFar();
     else if (auto add = dyn_cast<tx::AddOp>(definer)) {
       gradient = earlierMicroBatches(add);
       if (Value own = reducedOf(add))
@@ -173,13 +176,18 @@ static StringRef ownerOf(train::InitialValueOp initial) {
   return state && state.getOf() ? *state.getOf() : initial.getSymbol();
 }
 
+static bool isLookup(Operation *op) {
+  auto fused = dyn_cast<tx::FusedLookupOp>(op);
+  return isa<tx::EmbeddingOp>(op) || (fused && !tx::FusedLookup::of(fused).isGradient());
+}
+
 /// Tables of lookups that other ops of the forward pass read too.
 void Naming::findSharedTables(func::FuncOp function) {
   llvm::StringSet<> lookups, others;
   function.walk([&](Operation *op) {
     if (isa<tx::TxDialect>(op->getDialect()) && !provenance::isBackward(op))
       if (StringRef parameter = parameterOf(op); !parameter.empty())
-        (isa<tx::EmbeddingOp>(op) ? lookups : others).insert(parameter);
+        (isLookup(op) ? lookups : others).insert(parameter);
   });
   for (auto &entry : lookups)
     if (others.contains(entry.first()))
@@ -187,7 +195,7 @@ void Naming::findSharedTables(func::FuncOp function) {
 }
 
 bool Naming::isSharedLookup(Operation *op) const {
-  return isa<tx::EmbeddingOp>(op) && sharedTables.contains(parameterOf(op));
+  return isLookup(op) && sharedTables.contains(parameterOf(op));
 }
 
 /// The parameter that says which module an op belongs to; of what only another op reads, such as positions, that op's. A table
@@ -244,7 +252,8 @@ std::string Naming::of(Value tensor) const {
   StringRef node = provenance::nameOf(definer);
   std::string base = moduleOf(definer);
   bool backward = provenance::isBackward(definer) && !isa<offload::CopyInterface>(definer);
-  StringRef op = definer->getName().stripDialect();
+  auto fused = dyn_cast<tx::FusedLookupOp>(definer); // has the name of its lookup
+  StringRef op = (fused ? tx::FusedLookup::of(fused).lookup : definer)->getName().stripDialect();
   StringRef parameter = labelOf(definer);
   if (node.contains('/')) {
     std::string dotted;

@@ -160,6 +160,7 @@ static constexpr StringLiteral kFuse[] = {
     "fuse-epilogues",
     "fuse-addends",
     "fuse-accumulation",
+    "fuse-lookups",
     "fuse-elementwise",
     "fuse-bias",
     "canonicalize",

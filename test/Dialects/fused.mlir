@@ -317,3 +317,62 @@ func.func @no_micro_batch(%xs: tensor<0x4xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @lookup_alone(%table: tensor<6x8xf32>, %ids: tensor<4xi64>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{its region is not a lookup, or its gradient, and an addition}}
+  %0 = tx.fused_lookup (%a = %table, %b = %ids) : (tensor<6x8xf32>, tensor<4xi64>) -> tensor<4x8xf32> {
+    %1 = tx.embedding %a, %b : (tensor<6x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+    tx.fused %1 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @lookup_twice(%table: tensor<6x8xf32>, %ids: tensor<4xi64>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{its region does not add the lookup to an argument}}
+  %0 = tx.fused_lookup (%a = %table, %b = %ids) : (tensor<6x8xf32>, tensor<4xi64>) -> tensor<4x8xf32> {
+    %1 = tx.embedding %a, %b : (tensor<6x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+    %2 = tx.add %1, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    tx.fused %2 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @lookup_onto_table(%table: tensor<4x8xf32>, %ids: tensor<4xi64>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{it adds to an operand of its lookup}}
+  %0 = tx.fused_lookup (%a = %table, %b = %ids) : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4x8xf32> {
+    %1 = tx.embedding %a, %b : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+    %2 = tx.add %a, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    tx.fused %2 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @lookup_of_numbers(%table: tensor<6x8xi64>, %ids: tensor<4xi64>, %x: tensor<4x8xi64>) -> tensor<4x8xi64> {
+  // expected-error @+1 {{its kernel has no such types of elements}}
+  %0 = tx.fused_lookup (%a = %table, %b = %ids, %c = %x) : (tensor<6x8xi64>, tensor<4xi64>, tensor<4x8xi64>) -> tensor<4x8xi64> {
+    %1 = tx.embedding %a, %b : (tensor<6x8xi64>, tensor<4xi64>) -> tensor<4x8xi64>
+    %2 = tx.add %c, %1 : (tensor<4x8xi64>, tensor<4x8xi64>) -> tensor<4x8xi64>
+    tx.fused %2 : tensor<4x8xi64>
+  }
+  return %0 : tensor<4x8xi64>
+}
+
+// -----
+
+func.func @lookup_not_added(%ids: tensor<4xi64>, %dy: tensor<4x8xf32>, %x: tensor<6x8xf32>) -> tensor<6x8xf32> {
+  // expected-error @+1 {{its result is not the sum}}
+  %0 = tx.fused_lookup (%a = %ids, %b = %dy, %c = %x) : (tensor<4xi64>, tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32> {
+    %1 = tx.embedding_grad %a, %b : (tensor<4xi64>, tensor<4x8xf32>) -> tensor<6x8xf32>
+    %2 = tx.add %c, %1 : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+    tx.fused %1 : tensor<6x8xf32>
+  }
+  return %0 : tensor<6x8xf32>
+}

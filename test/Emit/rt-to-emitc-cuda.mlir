@@ -36,6 +36,8 @@ func.func @f() {
   rt.iota %number {start = 0.0 : f64, step = 1.0 : f64, n = 8 : i64} : !rt.buffer<i64>
   // CHECK: verbatim "embeddingForward({}, {}, {}, {}, 2, 4, TokenRowsAt{{[{][{]}}64, {}, 32});" args %[[S]],
   rt.embedding_forward %x, %ids, %x, %number {n = 2 : i64, width = 4 : i64, vocabulary = 64 : i64, rows = 32 : i64} : !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<f32>, !rt.buffer<i64>
+  // CHECK: verbatim "embeddingAdd({}, {}, {}, {}, {}, 1, 2, 4, TokenRowsAt{{[{][{]}}64, {}, 32});" args %[[S]],
+  rt.embedding_add %x, %ids, %x, %x, %number {period = 1 : i64, n = 2 : i64, width = 4 : i64, vocabulary = 64 : i64, rows = 32 : i64} : !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>
   // CHECK: verbatim "repeat({}, {}, {}, 1, 2, 3, IndicesAt{{[{][{]}}{}, 4}, 5);" args %[[S]],
   rt.repeat %x, %x, %number {outer = 1 : i64, indices = 2 : i64, times = 3 : i64, count = 4 : i64, inner = 5 : i64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>
   // CHECK: verbatim "dropout({}, {}, {}, Shape{{[{][{]}}8}, Shape{{[{][{]}}8}, {{[{][{]}}0.5, 3, {}}, ElementAt{{[{][{]}}{}, 8});" args %[[S]],

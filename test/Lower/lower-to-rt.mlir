@@ -28,6 +28,34 @@ func.func @matmuls(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>
   return %5 : tensor<2x4x6xf32>
 }
 
+// Positions repeat for each of two sequences. A table's gradient is added where the other one dies, or to a copy.
+// CHECK-LABEL: func.func @lookups
+func.func @lookups(%table: tensor<6x8xf32>, %ids: tensor<2x4xi64>, %rows: tensor<4x8xf32>, %x: tensor<6x8xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>) {
+  %0 = tx.broadcast %rows : tensor<4x8xf32> -> tensor<2x4x8xf32>
+  // CHECK: rt.embedding_add %[[DY:.*]], %{{.*}}, %{{.*}}, %{{.*}} {n = 8 : i64, period = 4 : i64, rows = 6 : i64, vocabulary = 6 : i64, width = 8 : i64}
+  %1 = tx.fused_lookup (%a = %table, %b = %ids, %c = %0) : (tensor<6x8xf32>, tensor<2x4xi64>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+    %9 = tx.embedding %a, %b : (tensor<6x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %10 = tx.add %9, %c : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    tx.fused %10 : tensor<2x4x8xf32>
+  }
+  // CHECK: rt.launch @map_neg(%[[DW:.*]], %{{.*}}) [48] []
+  %2 = tx.neg %x : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  // CHECK-NEXT: rt.embedding_backward %[[DW]], %[[DY]], %{{.*}} {add = true, n = 8 : i64, padding = 1 : i64, rows = 6 : i64, vocabulary = 6 : i64, width = 8 : i64}
+  %3 = tx.fused_lookup (%a = %ids, %b = %1, %c = %2) : (tensor<2x4xi64>, tensor<2x4x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32> {
+    %9 = tx.embedding_grad %a, %b padding 1 : (tensor<2x4xi64>, tensor<2x4x8xf32>) -> tensor<6x8xf32>
+    %10 = tx.add %c, %9 : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+    tx.fused %10 : tensor<6x8xf32>
+  }
+  // CHECK: rt.copy
+  // CHECK: rt.embedding_backward {{.*}} {add = true
+  %4 = tx.fused_lookup (%a = %ids, %b = %1, %c = %table) : (tensor<2x4xi64>, tensor<2x4x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32> {
+    %9 = tx.embedding_grad %a, %b : (tensor<2x4xi64>, tensor<2x4x8xf32>) -> tensor<6x8xf32>
+    %10 = tx.add %c, %9 : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+    tx.fused %10 : tensor<6x8xf32>
+  }
+  return %3, %4 : tensor<6x8xf32>, tensor<6x8xf32>
+}
+
 // CHECK-LABEL: func.func @elementwise
 func.func @elementwise(%c: tensor<4xi1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = tx.constant dense<-1.5> : tensor<4xf32> : tensor<4xf32>

@@ -124,6 +124,11 @@ TYPED_TEST(HalfKernels, Embedding) {
   embeddingForward(y.data(), ids.data(), table.data(), n, width, part);
   embeddingForward(ny.data(), narrowIds.data(), ntable.data(), n, width, part);
   EXPECT_ROUNDED(ny, y);
+  Floats addend = randomExact<T>(n / 3 * width, "addend");
+  embeddingAdd(y.data(), ids.data(), table.data(), addend.data(), n / 3, n, width, part);
+  embeddingAdd(ny.data(), narrowIds.data(), ntable.data(), rounded<T>(addend).data(), n / 3, n,
+               width, part);
+  EXPECT_ROUNDED(ny, y);
   for (Write write : kWrites) {
     Floats gradient = table, sums = table;
     Narrow<T> narrow = ntable;

@@ -25,6 +25,33 @@ TEST(Embedding, GathersAndScattersInOrder) {
   }
 }
 
+TEST(Embedding, AddsRowsThatRepeat) {
+  std::vector<int64_t> ids = {3, 0, 3, 9, 3, 2};
+  constexpr int64_t width = 19, period = 3; // more than the lanes of a vector
+  Floats table = randomFloats(10 * width, "table"), addend = randomFloats(period * width, "addend");
+  Floats y(ids.size() * width);
+  TokenRows part(10, 2, 5); // another rank has the row 9
+  embeddingAdd(y.data(), ids.data(), table.data() + 2 * width, addend.data(), period,
+               int64_t(ids.size()), width, part);
+  for (int64_t i = 0; i < int64_t(ids.size()); ++i)
+    for (int64_t d = 0; d < width; ++d) {
+      float row = part.has(ids[i]) ? table[ids[i] * width + d] : 0.0f;
+      EXPECT_EQ(y[i * width + d], row + addend[i % period * width + d]);
+    }
+}
+
+/// What is added to has the sum of each row's additions, as a table of their own would.
+TEST(Embedding, AddsCompleteSums) {
+  std::vector<int32_t> ids = {1, 1, 0, 1};
+  constexpr int64_t width = 1030; // more than is summed at a time
+  Floats dy = randomFloats(4 * width, "dy"), sums(3 * width), before = randomFloats(3 * width, "x");
+  Floats added = before;
+  embeddingBackward(sums.data(), dy.data(), ids.data(), 4, width, 3);
+  embeddingBackward(added.data(), dy.data(), ids.data(), 4, width, 3, Write::Add);
+  for (size_t i = 0; i < sums.size(); ++i)
+    EXPECT_EQ(added[i], before[i] + sums[i]);
+}
+
 TEST(Embedding, RefusesIdsOutsideTheVocabulary) {
   int64_t ids[] = {1, 10};
   float table[20] = {}, y[4];

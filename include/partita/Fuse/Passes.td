@@ -268,6 +268,32 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "gradients added to their sum by a matmul">];
 }
 
+def FuseLookupsPass : Pass<"fuse-lookups", "::mlir::ModuleOp"> {
+  let summary = "fuses an addition into the kernel of a lookup, or of its gradient";
+  let description = [{
+    Phase: fuse.
+
+    Tokens plus positions are written once, by the lookup. The gradient of a table whose weight a classifier shares is added to the
+    classifier's: the kernel reads and writes only the rows that ids name, where a table of its own would be zeroed, written and read.
+
+    ```mlir
+    %0 = tx.embedding_grad %ids, %dy
+    %1 = tx.add %dw, %0
+    // becomes
+    %1 = tx.fused_lookup (%a = %ids, %b = %dy, %c = %dw) : ... {
+      %2 = tx.embedding_grad %a, %b
+      %3 = tx.add %c, %2
+      tx.fused %3
+    }
+    ```
+
+    Runs before `fuse-elementwise`, which would fuse the additions; a sum of rows that only arithmetic reads is left to it. A row's sum is
+    complete before it is added, so 32-bit results have the bits of the separate ops; 16-bit ones are rounded once instead of twice.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "additions fused into a lookup or its gradient">];
+}
+
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let summary = "fuses elementwise ops that feed each other, or read the same values, into one loop";
   let description = [{

@@ -2,6 +2,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/FusedLookup.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 
@@ -43,6 +44,67 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
                                   fullSize(op->getResult(0), 0), table[0], false,
                                   cast<tx::EmbeddingGradOp>(op).getPaddingAttr());
     return success();
+  }
+};
+
+/// The number of rows of a view after which they repeat: the last dimensions are contiguous, those before
+/// them have a stride of 0. None for other views.
+std::optional<int64_t> periodOf(const View &view) {
+  if (view.shape.back() > 1 && view.strides.back() != 1)
+    return std::nullopt;
+  int64_t period = 1;
+  bool repeats = false;
+  for (size_t dim = view.shape.size() - 1; dim-- > 0;) {
+    if (view.shape[dim] == 1)
+      continue;
+    bool isNext = !repeats && view.strides[dim] == period * view.shape.back();
+    repeats = !isNext;
+    if (repeats && view.strides[dim] != 0)
+      return std::nullopt;
+    period *= isNext ? view.shape[dim] : 1;
+  }
+  return period;
+}
+
+struct FusedLookup : KernelInterface::ExternalModel<FusedLookup, tx::FusedLookupOp> {
+  /// Positions may repeat.
+  bool acceptsOperand(Operation *op, unsigned operand, const View &view) const {
+    auto parts = partsOf(op);
+    return !parts.isGradient() && op->getRegion(0).getArgument(operand) == parts.addend &&
+           periodOf(view).has_value();
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned) const {
+    return {cast<BlockArgument>(partsOf(op).addend).getArgNumber()};
+  }
+  StringRef resultName(Operation *op, unsigned) const {
+    return partsOf(op).isGradient() ? "dtable" : "";
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto parts = partsOf(op);
+    auto table = cast<RankedTensorType>(
+        (parts.isGradient() ? parts.lookup->getResult(0) : parts.lookup->getOperand(0)).getType());
+    if (table.getRank() != 2)
+      return op->emitOpError() << "has no kernel for a table of type " << table;
+    int64_t n = l.elements(parts.ids()), full = par::fullType(table).getDimSize(0);
+    Value addend = parts.input(parts.addend), ids = l.buffer(parts.ids());
+    Value first = parts.first() ? l.buffer(parts.first()) : Value();
+    if (!parts.isGradient()) {
+      l.create<EmbeddingAddOp>(l.result(0), ids, l.buffer(parts.input(parts.lookup->getOperand(0))),
+                               l.buffer(addend), first, *periodOf(l.view(addend)), n,
+                               table.getDimSize(1), full, table.getDimSize(0));
+      return success();
+    }
+    if (!l.samePlace(op->getResult(0), addend))
+      l.copy(l.result(0), l.view(op->getResult(0)), addend);
+    l.create<EmbeddingBackwardOp>(l.result(0), l.buffer(parts.input(parts.lookup->getOperand(1))),
+                                  ids, first, n, table.getDimSize(1), full, table.getDimSize(0),
+                                  true, cast<tx::EmbeddingGradOp>(parts.lookup).getPaddingAttr());
+    return success();
+  }
+
+private:
+  static tx::FusedLookup partsOf(Operation *op) {
+    return tx::FusedLookup::of(cast<tx::FusedLookupOp>(op));
   }
 };
 
@@ -197,6 +259,7 @@ struct TokenCount : KernelInterface::ExternalModel<TokenCount, train::TokenCount
 void rt::attachTokenKernels(MLIRContext *context) {
   tx::EmbeddingOp::attachInterface<Embedding>(*context);
   tx::EmbeddingGradOp::attachInterface<EmbeddingGrad>(*context);
+  tx::FusedLookupOp::attachInterface<FusedLookup>(*context);
   tx::TakeOp::attachInterface<Take>(*context);
   tx::TakeGradOp::attachInterface<TakeGrad>(*context);
   tx::CrossEntropyOp::attachInterface<CrossEntropy>(*context);

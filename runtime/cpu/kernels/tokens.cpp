@@ -34,10 +34,10 @@ void addRows(float *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
   }
 }
 
-/// Does the same for rows that are rounded when they are complete: sorting groups their additions,
-/// which takes eight bytes per row added.
-template <typename T, typename RowOf>
-void addSortedRows(T *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
+/// Does the same, but completes the sum of a row before it is added, and rounded: sorting groups their
+/// additions, which takes eight bytes per row added.
+template <typename G, typename T, typename RowOf>
+void addSortedRows(G *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
   struct Addition {
     int32_t row, number;
     bool operator<(const Addition &b) const {
@@ -57,24 +57,31 @@ void addSortedRows(T *dst, const T *from, int64_t n, int64_t width, RowOf rowOf)
   for (auto first = additions.begin(); first != additions.end();) {
     auto end = std::find_if(first, additions.end(),
                             [&](const Addition &a) { return a.row != first->row; });
-    throughFloat(dst + first->row * width, width, true,
-                 [&](float *sums, int64_t begin, int64_t count) {
-                   for (auto addition = first; addition != end; ++addition) {
-                     const T *added = from + addition->number * width + begin;
+    for (int64_t begin = 0; begin < width; begin += kChunk) {
+      int64_t count = std::min(kChunk, width - begin);
+      alignas(64) float sum[kChunk] = {};
+      for (auto addition = first; addition != end; ++addition) {
+        const T *added = from + addition->number * width + begin;
+        for (int64_t d = 0; d < count; ++d)
+          sum[d] += added[d];
+      }
+      throughFloat(dst + first->row * width + begin, count, true,
+                   [&](float *sums, int64_t, int64_t) {
                      for (int64_t d = 0; d < count; ++d)
-                       sums[d] += added[d];
-                   }
-                 });
+                       sums[d] += sum[d];
+                   });
+    }
     first = end;
   }
 }
 
+/// Writes the sums to zeros, or adds them to what is there.
 template <typename G, typename T, typename RowOf>
-void sumRows(G *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
+void sumRows(G *dst, const T *from, int64_t n, int64_t width, Write write, RowOf rowOf) {
   if constexpr (kIsFloat<G>)
-    addRows(dst, from, n, width, rowOf);
-  else
-    addSortedRows(dst, from, n, width, rowOf);
+    if (write == Write::Set)
+      return addRows(dst, from, n, width, rowOf);
+  addSortedRows(dst, from, n, width, rowOf);
 }
 
 } // namespace
@@ -100,12 +107,34 @@ FOR_IDS(int32_t)
 FOR_IDS(bool)
 #undef FOR_IDS
 
+template <typename T, typename Id>
+void embeddingAdd(T *y, const Id *ids, const T *table, const T *addend, int64_t period, int64_t n,
+                  int64_t width, TokenRows rows) {
+  for (int64_t i = 0; i < n; ++i) {
+    checkId(ids[i], i, rows);
+    const T *row = rows.has(ids[i]) ? table + (int64_t(ids[i]) - rows.first) * width : nullptr;
+    const T *added = addend + i % period * width;
+    forLanes(width, [&](int64_t d, int64_t count) {
+      Lanes x = row ? loadUpTo(row + d, count) : splat(0.0f);
+      storeUpTo(y + i * width + d, x + loadUpTo(added + d, count), count);
+    });
+  }
+}
+
+#define FOR_IDS(T)                                                                                 \
+  template void embeddingAdd(T *, const int64_t *, const T *, const T *, int64_t, int64_t,         \
+                             int64_t, TokenRows);                                                  \
+  template void embeddingAdd(T *, const int32_t *, const T *, const T *, int64_t, int64_t,         \
+                             int64_t, TokenRows);
+FOR_STORAGE(FOR_IDS)
+#undef FOR_IDS
+
 template <typename G, typename T, typename Id>
 void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write, int64_t padding) {
   if (write == Write::Set)
     fill(dtable, 0.0f, rows.count * width);
-  sumRows(dtable, dy, n, width, [&](int64_t i) {
+  sumRows(dtable, dy, n, width, write, [&](int64_t i) {
     checkId(ids[i], i, rows);
     return rows.has(ids[i]) && ids[i] != padding ? int64_t(ids[i]) - rows.first : -1;
   });
@@ -139,7 +168,7 @@ template <typename G, typename T, typename Id>
 void takeBackward(G *dx, const T *dy, const Id *ids, int64_t tables, int64_t n, int64_t rows,
                   int64_t width) {
   fill(dx, 0.0f, tables * rows * width);
-  sumRows(dx, dy, tables * n, width,
+  sumRows(dx, dy, tables * n, width, Write::Set,
           [&](int64_t i) { return takenRow(ids[i], i / n, i % n, rows); });
 }
 

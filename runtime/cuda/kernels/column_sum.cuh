@@ -1,5 +1,5 @@
 // Sums over rows in two launches: blocks of rows compute partial sums in float, in scratch memory,
-// which are then added in order. There are no atomic additions, so the results are deterministic.
+// which are then added in order. Rows that one block handles take one launch, and no scratch memory. There are no atomic additions, so the results are deterministic.
 
 #ifndef PARTITA_RT_CUDA_COLUMN_SUM_CUH
 #define PARTITA_RT_CUDA_COLUMN_SUM_CUH
@@ -39,12 +39,11 @@ __device__ inline void addRowsOfBlock(float (&sums)[kPack], ColumnPack *space) {
   __syncthreads();
 }
 
-/// Computes partial sums of the columns that `element(row, first, x)` produces: the pack at column
-/// `first` of a row. Block (x, y) has kColumnPacks packs of columns and, of the rows, every
-/// gridDim.y-th group of kColumnRows. partials[gridDim.y, width].
-template <typename Element>
-__device__ inline void partialColumns(float *partials, int64_t rows, int64_t width,
-                                      Element element) {
+/// Calls finish(first, sums) with sums of the columns that `element(row, first, x)` produces: the pack at
+/// column `first` of a row. Block (x, y) has kColumnPacks packs of columns and, of the rows, every
+/// gridDim.y-th group of kColumnRows.
+template <typename Element, typename Finish>
+__device__ inline void columnsOfBlock(int64_t rows, int64_t width, Element element, Finish finish) {
   __shared__ ColumnPack space[rowSumSpace(kColumnPacks, kColumnRows)];
   int64_t first = (int64_t(blockIdx.x) * kColumnPacks + threadIdx.x) * kPack;
   float sums[kPack] = {};
@@ -59,10 +58,19 @@ __device__ inline void partialColumns(float *partials, int64_t rows, int64_t wid
     }
   addRowsOfBlock(sums, space);
   if (threadIdx.y == 0 && first < width)
-    store(partials + int64_t(blockIdx.y) * width + first, sums, width - first);
+    finish(first, sums);
 }
 
-/// Returns the grid of partialColumns; a block is {kColumnPacks, kColumnRows}.
+/// Computes partial sums of such columns: partials[gridDim.y, width].
+template <typename Element>
+__device__ inline void partialColumns(float *partials, int64_t rows, int64_t width,
+                                      Element element) {
+  columnsOfBlock(rows, width, element, [&](int64_t first, const float (&sums)[kPack]) {
+    store(partials + int64_t(blockIdx.y) * width + first, sums, width - first);
+  });
+}
+
+/// Returns the grid of columnsOfBlock; a block is {kColumnPacks, kColumnRows}.
 inline dim3 columnGrid(int64_t rows, int64_t width) {
   return dim3(gridOf(ceilDiv(width, kColumnPacks * kPack)).x, unsigned(columnBlocks(rows, width)));
 }

@@ -1,7 +1,8 @@
 // Rows of a table by number, forward and backward: embeddings (vocab-parallel too) and take. ids
 // [n], table [rows, width] in T, y and dy [n, width]; gradients in T or float.
 //
-// Forward: one read and one write of a row, 2 * sizeof(T) bytes per element.
+// Forward: one read and one write of a row, 2 * sizeof(T) bytes per element. embeddingAdd also reads the
+// addend, once per period as far as caches hold it.
 //
 // Backward: the gradient of a row is the sum of the dy rows that chose it. Atomic additions would
 // make its order random, so the numbers are sorted by row (sort_rows.cuh); then every tile of
@@ -15,6 +16,7 @@
 #include "cuda/kernels/device.cuh"
 #include "cuda/kernels/row_copy.cuh"
 #include "cuda/kernels/sort_rows.cuh"
+#include "partita_rt/cuda/divisor.cuh"
 
 namespace partita_rt::cuda {
 
@@ -58,6 +60,40 @@ template <typename T, typename RowOf> struct ChosenRow {
     return row < 0 ? nullptr : table + row * width;
   }
 };
+
+/// y[row] = the chosen row + addend[row mod period]; a row of threads per row, each of which reads a few
+/// packs before it writes the first.
+template <typename T, typename RowOf>
+__global__ void addToRows(T *y, ChosenRow<T, RowOf> chosen, const T *addend, Divisor period,
+                          int64_t rows, int64_t width) {
+  constexpr int kAtOnce = 4;
+  int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= rows)
+    return;
+  const T *from = chosen(row), *added = addend + (row - period.quotient(row) * period) * width;
+  int64_t step = int64_t(blockDim.x) * kPack;
+  for (int64_t first = int64_t(threadIdx.x) * kPack; first < width; first += kAtOnce * step) {
+    Pack<T, kPack> x[kAtOnce], a[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      int64_t at = first + j * step, count = at < width ? width - at : 0;
+      loadBits(x[j], from ? from + at : added + at, from ? count : 0);
+      loadBits(a[j], added + at, count);
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      int64_t at = first + j * step;
+      float v[kPack], w[kPack];
+      widen(v, x[j]);
+      widen(w, a[j]);
+#pragma unroll
+      for (int i = 0; i < kPack; ++i)
+        v[i] += w[i];
+      if (at < width)
+        store(y + row * width + at, v, width - at);
+    }
+  }
+}
 
 template <typename RowOf>
 __global__ void listAdditions(Additions additions, RowOf rowOf, int64_t n, uint32_t nowhere) {
@@ -193,6 +229,18 @@ void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table,
   launchCopyRows(stream, y, width, n, width, ChosenRow<T, TableRow<Id>>{table, width, rowOf});
 }
 
+template <typename T, typename Id>
+void embeddingAdd(const Stream &stream, T *y, const Id *ids, const T *table, const T *addend,
+                  int64_t period, int64_t n, int64_t width, TokenRowsAt rows) {
+  if (n == 0 || width == 0)
+    return;
+  using RowOf = TableRow<Id>;
+  ChosenRow<T, RowOf> chosen{table, width, {ids, rows, stream.fault}};
+  dim3 block = rowCopyBlock<T>(width);
+  PARTITA_RT_LAUNCH((addToRows<T, RowOf>), gridOf(ceilDiv(n, block.y)), block, 0, stream, y, chosen,
+                    addend, period, n, width);
+}
+
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
                        int64_t width, TokenRowsAt rows, Write write, int64_t padding) {
@@ -222,21 +270,28 @@ void takeBackward(const Stream &stream, G *dx, const T *dy, const Id *ids, int64
                                  TokenRowsAt);                                                     \
   template void takeForward(const Stream &, T *, const Id *, const T *, int64_t, int64_t, int64_t, \
                             int64_t);
+#define ADD(T, Id)                                                                                 \
+  template void embeddingAdd(const Stream &, T *, const Id *, const T *, const T *, int64_t,       \
+                             int64_t, int64_t, TokenRowsAt);
 #define BACKWARD(G, T, Id)                                                                         \
   template void embeddingBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,    \
                                   TokenRowsAt, Write, int64_t);                                    \
   template void takeBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,         \
                              int64_t, int64_t);
 #define FOR_TYPES(T) FORWARD(T, int64_t) FORWARD(T, int32_t)
+#define FOR_SUMS(T) ADD(T, int64_t) ADD(T, int32_t)
 #define FOR_GRADIENTS(G, T) BACKWARD(G, T, int64_t) BACKWARD(G, T, int32_t)
 FOR_STORAGE(FOR_TYPES)
 FOR_TYPES(int64_t)
 FOR_TYPES(int32_t)
 FOR_TYPES(bool)
+FOR_STORAGE(FOR_SUMS)
 FOR_RESULTS(FOR_GRADIENTS)
 #undef FORWARD
+#undef ADD
 #undef BACKWARD
 #undef FOR_TYPES
+#undef FOR_SUMS
 #undef FOR_GRADIENTS
 
 } // namespace partita_rt::cuda

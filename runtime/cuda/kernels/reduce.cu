@@ -1,7 +1,7 @@
 // Sums, means and maxima over one dimension of [outer, n, inner], and columnSum, the gradient of a
 // bias: x in T, results in T or float. One read of x: sizeof(T) bytes per element. Leading
 // dimensions use partial sums (column_sum.cuh: 4 * columnBlocks bytes per column, written and
-// read), trailing ones have a warp or a block per row.
+// read, if there are more than one), trailing ones have a warp or a block per row.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -46,6 +46,28 @@ __global__ void partialSums(float *partials, const T *x, int64_t rows, int64_t w
   });
 }
 
+/// y[outer, width] (+)= the sums of all rows of outer index z, divided, where one block has them all.
+template <typename Y, typename T>
+__global__ void sumFewRows(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride,
+                           int64_t outerStride, float divisor, Write write) {
+  const T *from = x + int64_t(blockIdx.z) * outerStride;
+  Y *to = y + int64_t(blockIdx.z) * width;
+  columnsOfBlock(
+      rows, width,
+      [&](int64_t row, int64_t first, float (&v)[kPack]) {
+        load(v, from + row * stride + first, width - first);
+      },
+      [&](int64_t first, float (&sums)[kPack]) {
+        float before[kPack] = {};
+        if (write == Write::Add)
+          load(before, to + first, width - first);
+#pragma unroll
+        for (int i = 0; i < kPack; ++i)
+          sums[i] = before[i] + sums[i] / divisor;
+        store(to + first, sums, width - first);
+      });
+}
+
 /// y[outer, inner] = the max over n; one pack of columns per thread.
 template <typename Y, typename T>
 __global__ void maxColumns(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner,
@@ -77,15 +99,22 @@ void sumColumns(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n
   int64_t width = outer * inner, parts = n == 0 ? 0 : columnBlocks(n, width);
   if (width == 0)
     return;
-  auto *partials = scratchOf<float>(stream, columnSumScratch(n, width), "columnSum");
+  auto *partials =
+      parts == 1 ? nullptr : scratchOf<float>(stream, columnSumScratch(n, width), "columnSum");
   for (int64_t o = 0; o < outer && n > 0; o += kMostOuter) {
     dim3 grid(gridOf(ceilDiv(inner, kColumnPacks * kPack)).x, unsigned(parts),
               unsigned(least(outer - o, kMostOuter)));
-    PARTITA_RT_LAUNCH(partialSums<T>, grid, dim3(kColumnPacks, kColumnRows), 0, stream,
-                      partials + o * inner, x + o * n * stride, n, inner, stride, n * stride,
-                      width);
+    if (parts == 1)
+      PARTITA_RT_LAUNCH((sumFewRows<Y, T>), grid, dim3(kColumnPacks, kColumnRows), 0, stream,
+                        y + o * inner, x + o * n * stride, n, inner, stride, n * stride, divisor,
+                        write);
+    else
+      PARTITA_RT_LAUNCH(partialSums<T>, grid, dim3(kColumnPacks, kColumnRows), 0, stream,
+                        partials + o * inner, x + o * n * stride, n, inner, stride, n * stride,
+                        width);
   }
-  launchAddPartials<Y, 1>(stream, {{FloatOr<Y>(y)}}, partials, parts, width, write, divisor);
+  if (parts != 1)
+    launchAddPartials<Y, 1>(stream, {{FloatOr<Y>(y)}}, partials, parts, width, write, divisor);
 }
 
 template <typename Op, typename Y, typename T>

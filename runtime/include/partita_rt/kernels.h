@@ -188,9 +188,17 @@ template <typename T, typename Id>
 void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
                       TokenRows rows);
 
+/// y[n, width] = embeddingForward's row + addend[n mod period, :] of addend [period, width] (positions
+/// of tokens), in float, rounded once. n is a multiple of the period. In place if that is n. T: float, Half or
+/// BFloat16.
+template <typename T, typename Id>
+void embeddingAdd(T *y, const Id *ids, const T *table, const T *addend, int64_t period, int64_t n,
+                  int64_t width, TokenRows rows);
+
 /// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added
-/// in the order of n; the id `padding` adds nothing. Write::Set zeroes the table first. G: float or T; the sums
-/// of a 16-bit table take another eight bytes of memory per id.
+/// in the order of n; the id `padding` adds nothing. Write::Set zeroes the table first; Write::Add adds
+/// complete sums. G: float or T; the sums of a 16-bit table, and Write::Add, take another eight bytes of
+/// memory per id.
 template <typename G, typename T, typename Id>
 void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write = Write::Set, int64_t padding = -1);

@@ -102,6 +102,16 @@ template <typename T, typename Id> void checkEmbedding(int64_t n, int64_t width,
   SimulatedStream stream(rowSumScratch(n, width));
   embeddingForward(stream, ny.data(), ids.data(), ntable.in(), n, width, part);
   EXPECT_BITS(ny, y);
+  for (int64_t period : {int64_t(1), n / 3, n}) // rows that repeat, and as many as there are
+    if (n > 0 && n % period == 0) {
+      Floats addend = randomExact<T>(period * width, "addend");
+      Tensor<T> naddend(addend, 1), nadded(n * width, int(period % 2));
+      partita_rt::embeddingAdd(y.data(), ids.data(), table.data(), addend.data(), period, n, width,
+                               part);
+      embeddingAdd(stream, nadded.data(), ids.data(), ntable.in(), naddend.in(), period, n, width,
+                   part);
+      EXPECT_BITS(nadded, y);
+    }
   for (Write write : {Write::Set, Write::Add}) {
     Floats expected = table, sums = table;
     partita_rt::embeddingBackward(expected.data(), dy.data(), ids.data(), n, width, part, write);

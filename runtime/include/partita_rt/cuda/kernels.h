@@ -205,6 +205,9 @@ void countLabels(const Stream &stream, float *count, const int64_t *labels, int6
 template <typename T, typename Id>
 void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table, int64_t n,
                       int64_t width, TokenRowsAt rows);
+template <typename T, typename Id>
+void embeddingAdd(const Stream &stream, T *y, const Id *ids, const T *table, const T *addend,
+                  int64_t period, int64_t n, int64_t width, TokenRowsAt rows);
 /// Scratch: rowSumScratch(n, width).
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
