@@ -69,6 +69,15 @@ TYPED_TEST(Reductions, ColumnSum) {
   EXPECT_BITS(out, y);
 }
 
+/// All blocks of a long sum run at once, and nearly as many as can.
+TEST(ColumnBlocks, RunAtOnce) {
+  for (int64_t width : {64, 768, 2304, 3072, 5120, 12288}) {
+    int64_t blocks = columnBlocks(1 << 20, width) * ceilDiv(width, kColumnPacks * kPack);
+    EXPECT_LE(blocks, 8 * kMultiprocessors) << width;
+    EXPECT_GE(blocks, 7 * kMultiprocessors) << width;
+  }
+}
+
 TYPED_TEST(Reductions, OfFullArrays) {
   using T = TypeParam;
   for (int64_t n : {0, 1, 100, 4096, 10007}) {

@@ -64,9 +64,11 @@ constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
 /// launch is bound by memory latency, not by bandwidth.
 constexpr int kColumnPacks = 32, kColumnRows = 8;
 constexpr int kPartPacks = 4, kPartRows = 64;
+/// As many blocks as run at once, eight per multiprocessor, and not one more: a few blocks left over would
+/// take as long as all others.
 constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
   int64_t across = most(1, ceilDiv(width, kColumnPacks * kPack));
-  return most(1, least(ceilDiv(rows, kColumnRows * 8), ceilDiv(8 * kMultiprocessors, across)));
+  return most(1, least(ceilDiv(rows, kColumnRows * 8), 8 * kMultiprocessors / across));
 }
 
 constexpr int64_t columnSumScratch(int64_t rows, int64_t width) {
