@@ -23,6 +23,10 @@ inline double round(double x) { return std::nearbyint(x); }
 inline double quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
 inline double modulo(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
 inline double rest(double a, double b) { return std::fmod(a, b); }
+/// Returns a / (1 + e), e >= 0, which GPUs compute without a division.
+inline double over_one_plus(double a, double e) { return a / (1.0 + e); }
+/// Returns tanh(x), of which float32 programs need a small absolute error.
+inline double near_tanh(double x) { return std::tanh(x); }
 /// Returns the derivative of gelu_tanh at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
 inline double gelu_tanh_slope(double x, double t) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);

@@ -38,8 +38,8 @@ static const llvm::StringSet<> &reservedWords() {
       "forward", "initialize", "partita_rt", "program", "stage",
       // functions of the runtime, all in lower case: math.h, kernels.h, comm.h
       "accumulate", "barrier", "broadcast", "fail", "fill", "gelu_tanh_slope", "gemm", "iota",
-      "maximum", "minimum", "modulo", "nameOf", "quotient", "rest", "select", "sigmoid", "sign",
-      "silu_slope", "wait"};
+      "maximum", "minimum", "modulo", "nameOf", "near_tanh", "over_one_plus", "quotient", "rest",
+      "select", "sigmoid", "sign", "silu_slope", "wait"};
   return words;
 }
 

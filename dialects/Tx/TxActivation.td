@@ -27,7 +27,7 @@ def Tx_GeluOp : Tx_Unary<"gelu", "0.5 * x * (1.0 + erf(x * 0.7071067811865476))"
   let gradient = [{ return {g.op<GeluGradOp>(getX(), g.dy())}; }];
 }
 def Tx_GeluTanhOp : Tx_Unary<"gelu_tanh",
-    "0.5 * x * (1.0 + tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x)))"> {
+    "0.5 * x * (1.0 + near_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x)))"> {
   let summary = "x Phi(x), the tanh approximation";
   let description = "Hendrycks and Gimpel, arXiv 1606.08415. GPT-2's gelu_new; ONNX Gelu, `approximate = tanh`.";
   let gradient = [{ return {g.op<GeluTanhGradOp>(getX(), g.dy())}; }];
@@ -39,29 +39,29 @@ def Tx_GeluGradOp : Tx_Elementwise<"gelu_grad", ["x", "dy"],
   let shardRule = "*, ~* -> *";
 }
 def Tx_GeluTanhGradOp : Tx_Elementwise<"gelu_tanh_grad", ["x", "dy"],
-    "gelu_tanh_slope(x, tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))) * dy", "::partita::tx::storedElement(operands)"> {
+    "gelu_tanh_slope(x, near_tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy gelu_tanh'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
 }
 
-def Tx_QuickGeluOp : Tx_Unary<"quick_gelu", "x / (1.0 + exp(-1.702 * x))"> {
+def Tx_QuickGeluOp : Tx_Unary<"quick_gelu", "over_one_plus(x, exp(-1.702 * x))"> {
   let summary = "x sigmoid(1.702 x)";
   let description = "Hendrycks and Gimpel, arXiv 1606.08415; CLIP's activation.";
   let gradient = [{ return {g.op<QuickGeluGradOp>(getX(), g.dy())}; }];
 }
-def Tx_SiluOp : Tx_Unary<"silu", "x / (1.0 + exp(-x))"> {
+def Tx_SiluOp : Tx_Unary<"silu", "over_one_plus(x, exp(-x))"> {
   let summary = "x sigmoid(x)";
   let description = "Elfwing et al., arXiv 1702.03118; ONNX Swish. LLaMA's gate.";
   let gradient = [{ return {g.op<SiluGradOp>(getX(), g.dy())}; }];
 }
 def Tx_QuickGeluGradOp : Tx_Elementwise<"quick_gelu_grad", ["x", "dy"],
-    "silu_slope(1.702 * x, 1.0 / (1.0 + exp(-1.702 * x))) * dy", "::partita::tx::storedElement(operands)"> {
+    "silu_slope(1.702 * x, over_one_plus(1.0, exp(-1.702 * x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy quick_gelu'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
 }
-def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, 1.0 / (1.0 + exp(-x))) * dy", "::partita::tx::storedElement(operands)"> {
+def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, over_one_plus(1.0, exp(-x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy silu'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";

@@ -160,7 +160,7 @@ def Tx_ErfOp : Tx_Unary<"erf", "erf(x)"> {
     return {g.op<MulOp>(g.dy(), slope)};
   }];
 }
-def Tx_SigmoidOp : Tx_Unary<"sigmoid", "1.0 / (1.0 + exp(-x))"> {
+def Tx_SigmoidOp : Tx_Unary<"sigmoid", "over_one_plus(1.0, exp(-x))"> {
   let summary = "the logistic function";
   let gradient = [{
     Value one = g.splat(getType(), 1.0);

@@ -11,6 +11,9 @@
 // CHECK-DAG: rt.kernel @map_sub loops 1 {{.*}} computes ["$a + 0.5f"]
 // CHECK-DAG: rt.kernel @map_add_{{[0-9]+}} loops 1 {{.*}} computes ["$a - 0.5f"]
 
+// An operand that is the same memory as another is read once.
+// CHECK-DAG: rt.kernel @map_silu_mul loops 1 outputs ["out"] [f32] inputs ["a"] [f32] steps [1, 1] locals ["const float t0 = over_one_plus($a, expf(-$a));", "const float t1 = t0 * $a;"] computes ["t1"]
+
 // CHECK-LABEL: func.func @matmuls
 func.func @matmuls(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>, %sq: tensor<6x6xf32>) -> tensor<2x4x6xf32> {
   // CHECK: %[[Y:.*]] = rt.arena {{[0-9]+}} [2, 4, 6]
@@ -54,6 +57,18 @@ func.func @lookups(%table: tensor<6x8xf32>, %ids: tensor<2x4xi64>, %rows: tensor
     tx.fused %10 : tensor<6x8xf32>
   }
   return %3, %4 : tensor<6x8xf32>, tensor<6x8xf32>
+}
+
+// CHECK-LABEL: func.func @once
+func.func @once(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = train.barrier %x : tensor<4xf32>
+  // CHECK: rt.launch @map_silu_mul(%{{.*}}, %{{.*}}) [4] []
+  %1 = tx.fusion (%a = %0, %b = %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> {
+    %2 = tx.silu %a : (tensor<4xf32>) -> tensor<4xf32>
+    %3 = tx.mul %2, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    tx.fused %3 : tensor<4xf32>
+  }
+  return %1 : tensor<4xf32>
 }
 
 // CHECK-LABEL: func.func @elementwise

@@ -162,6 +162,31 @@ TEST(Math, GeluSlopeIsTheDerivative) {
   EXPECT_EQ(sigmoid(-INFINITY), 0.0f);
 }
 
+/// A GPU's functions are instructions with these errors, which nothing here has.
+TEST(Math, TanhOfGpusIsWithinItsError) {
+  auto off = [](double exact, int ulps) { return float(exact * (1.0 + ulps * 0x1p-23)); };
+  for (int power : {-2, 0, 2})
+    for (int over : {-1, 0, 1}) {
+      auto of = [&](float x) {
+        return tanhBy(
+            x, [&](float y) { return off(std::exp2(double(y)), power); },
+            [&](float y) { return off(1.0 / double(y), over); });
+      };
+      for (float x = -20.0f; x < 20.0f; x += 0.0137f)
+        ASSERT_NEAR(of(x), std::tanh(double(x)), 0x1p-20) << x;
+      EXPECT_NEAR(of(-INFINITY), -1.0f, 0x1p-20);
+      EXPECT_NEAR(of(INFINITY), 1.0f, 0x1p-20);
+      EXPECT_TRUE(std::isnan(of(NAN)));
+    }
+}
+
+TEST(Math, CpusDivide) {
+  for (float x : {-90.0f, -3.3f, 0.0f, 0.7f, 88.0f}) {
+    EXPECT_EQ(over_one_plus(x, expf(-x)), x / (1.0f + expf(-x)));
+    EXPECT_EQ(near_tanh(x), tanhf(x));
+  }
+}
+
 TEST(Math, VectorizedLibmKeepsSpecialValues) {
   Floats x(64, -INFINITY), e(64), t(64), r(64), l(64);
   x[1] = INFINITY;

@@ -115,13 +115,19 @@ public:
             outputs, outputTypes);
   }
 
-  /// The text of an operand: a literal, or `$name` for its element.
+  /// The text of an operand: a literal, or `$name` for its element. Operands that are the same memory, such
+  /// as an activation and itself behind the barrier of a recomputation, are one.
   std::string input(Value operand, StringRef name) {
     if (TypedAttr value = l.literal(operand))
       return literalText(value);
+    Type element = l.type(operand).getElementType();
+    for (auto [i, type] : llvm::enumerate(inputTypes))
+      if (size_t at = outputs.size() + i; buffers[at] == l.buffer(operand) &&
+                                          views[at] == l.view(operand) &&
+                                          cast<TypeAttr>(type).getValue() == element)
+        return elementOf(element, cast<StringAttr>(inputs[i]).getValue());
     add(operand, name, inputs, inputTypes);
-    return isShortFloat(l.type(operand).getElementType()) ? ("float($" + name + ")").str()
-                                                          : ("$" + name).str();
+    return elementOf(element, name);
   }
 
   void launch(ArrayRef<std::string> locals, ArrayRef<std::string> expressions, StringRef name) {
@@ -143,6 +149,10 @@ public:
   }
 
 private:
+  static std::string elementOf(Type type, StringRef name) {
+    return isShortFloat(type) ? ("float($" + name + ")").str() : ("$" + name).str();
+  }
+
   void add(Value tensor, const llvm::Twine &name, SmallVector<Attribute> &names,
            SmallVector<Attribute> &types) {
     buffers.push_back(l.buffer(tensor));

@@ -10,9 +10,9 @@ using namespace partita;
 /// The function's name in partita_rt/math.h. One that has none there would be found among C's, in
 /// double: it gets a name that does not compile.
 static std::string floatFunction(StringRef name) {
-  static constexpr StringLiteral same[] = {"select",   "quotient", "modulo",          "rest",
-                                           "sign",     "sigmoid",  "gelu_tanh_slope", "silu_slope",
-                                           "fp8_scale"};
+  static constexpr StringLiteral same[] = {
+      "select",          "quotient",   "modulo",    "rest",          "sign",     "sigmoid",
+      "gelu_tanh_slope", "silu_slope", "fp8_scale", "over_one_plus", "near_tanh"};
   static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
       {"abs", "fabsf"},  {"cos", "cosf"},    {"erf", "erff"},    {"exp", "expf"},
       {"log", "logf"},   {"pow", "powf"},    {"sin", "sinf"},    {"sqrt", "sqrtf"},

@@ -75,7 +75,7 @@ template <typename T> struct AddRow {
 };
 
 __device__ inline float geluTanh(float x) {
-  return tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x));
+  return near_tanh(0.7978845608028654f * (x + 0.044715f * x * x * x));
 }
 
 template <typename T> struct GeluRow {

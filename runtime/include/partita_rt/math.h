@@ -9,6 +9,9 @@
 //
 // Emitted code uses the C names: expf logf tanhf erff powf sinf cosf log1pf expm1f exp2f log2f, and
 // sqrtf fabsf floorf ceilf, which are instructions. sqrtf(x), 1.0f/x and comparisons are exact.
+//
+// A division that stays in a small range (silu, sigmoid), and the tanh of a GELU, are functions of
+// their own: GPUs compute them in a few instructions, with the errors that are stated there.
 
 #ifndef PARTITA_RT_MATH_H
 #define PARTITA_RT_MATH_H
@@ -38,8 +41,51 @@ PARTITA_RT_SIMD float cosf(float) noexcept;
 
 namespace partita_rt {
 
+/// 1 / x and 2^x in one instruction of a GPU, to 1 and 2 units in the last place; 0 for results below the
+/// normal floats.
+PARTITA_RT_HOST_DEVICE inline float fastReciprocal(float x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1.0f / x;
+#endif
+}
+PARTITA_RT_HOST_DEVICE inline float powerOfTwo(float x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+/// a / (1 + e), e >= 0. On a GPU within 2 units in the last place of the division, which would be a call;
+/// 0 if 1 / (1 + e) is below the normal floats.
+PARTITA_RT_HOST_DEVICE inline float over_one_plus(float a, float e) {
+#if defined(__CUDA_ARCH__)
+  return a * fastReciprocal(1.0f + e);
+#else
+  return a / (1.0f + e);
+#endif
+}
+/// tanh(x) = 1 - 2 / (1 + e^2x), given 2^x and 1 / x. If these are off by at most 2 and 1 units in the last
+/// place, the absolute error is below 2^-20, not the relative one near 0.
+template <typename Power, typename Reciprocal>
+PARTITA_RT_HOST_DEVICE inline float tanhBy(float x, Power power, Reciprocal over) {
+  return 1.0f - 2.0f * over(1.0f + power(2.8853900817779268f * x));
+}
+/// tanh(x), for sums with numbers near 1, as of a GELU: on a GPU by tanhBy.
+PARTITA_RT_HOST_DEVICE inline float near_tanh(float x) {
+#if defined(__CUDA_ARCH__)
+  return tanhBy(x, powerOfTwo, fastReciprocal);
+#else
+  return tanhf(x);
+#endif
+}
 /// 1 / (1 + exp(-x)); 0 and 1 at the infinities.
-PARTITA_RT_HOST_DEVICE inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+PARTITA_RT_HOST_DEVICE inline float sigmoid(float x) { return over_one_plus(1.0f, expf(-x)); }
 /// 1 / sqrt(x), correctly rounded division.
 PARTITA_RT_HOST_DEVICE inline float reciprocalSqrt(float x) { return 1.0f / sqrtf(x); }
 /// IEEE maximum and minimum that propagate NaN, as ONNX's Max and Min do (fmaxf does not).

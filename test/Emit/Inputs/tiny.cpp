@@ -87,7 +87,7 @@ static void map_sub_gelu_tanh(float *out, const float *a, int64_t ni) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i) {
     const float t0 = a[i] + 0.5f;
-    const float t1 = 0.5f * t0 * (1.0f + tanhf(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
+    const float t1 = 0.5f * t0 * (1.0f + near_tanh(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
     out[i] = t1;
   }
 }

@@ -109,7 +109,7 @@ static void map_add(const Stream &stream, float *out, const float *a, const floa
 struct map_sub_gelu_tanh_element {
   __device__ void operator()(float &out, float a) const {
     const float t0 = a + 0.5f;
-    const float t1 = 0.5f * t0 * (1.0f + tanhf(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
+    const float t1 = 0.5f * t0 * (1.0f + near_tanh(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
     out = t1;
   }
 };
