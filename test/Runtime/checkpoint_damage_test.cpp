@@ -2,7 +2,7 @@
 
 #include "checkpoints.h"
 
-#include "common/mesh/rank_position.h"
+#include "partita_rt/machine.h"
 
 namespace partita_rt {
 namespace {
