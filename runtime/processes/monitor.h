@@ -22,7 +22,7 @@ struct Ending {
   std::function<void()> abort;                     ///< limited to a few seconds
   std::function<void(const std::string &)> record; ///< writes what the rank did last
 };
-/// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with code 1.
+/// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with failureStatus() (common/exit_status.h).
 [[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
 
 class Monitor {

@@ -4,7 +4,8 @@
 // Rank 0 listens; every other rank keeps a TCP connection to it. A thread of each process reads the
 // connections, whatever the process itself is doing. If a rank fails, dies (its connection ends
 // without a goodbye), hangs or was started for another number of ranks, all ranks end: each exits
-// with code 1, and the lowest that is alive prints the reason. None waits for ranks that are gone.
+// with failureStatus() (common/exit_status.h), and the lowest that is alive prints the reason. None
+// waits for ranks that are gone.
 //
 //     Rendezvous rendezvous(readEnvironment(), program.name);    // "gpt2: error: rank 2 ... died"
 //     std::vector<std::string> ids = rendezvous.allGather(id, "NCCL ids");

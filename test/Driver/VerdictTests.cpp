@@ -26,7 +26,7 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 
 constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kSaved = &StartFacts::hasSaved,
-               kRestart = &StartFacts::isRestart, kTrained = &StartFacts::hasTrained,
+               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::hasTrained,
                kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
@@ -55,13 +55,19 @@ TEST(Verdict, Table) {
 
       {"a restart is refused", facts(kRefused, kRestart, kTrained), Verdict::RestartLater},
       {"torchrun, before the first step", facts(1, kUnexplained), Verdict::RestartLater},
-      {"ranks are lost for good", facts(kRefused, kRestart, kTrained, kFewer),
-       Verdict::RestartWithFewer},
+      {"a disk may be back in a moment", facts(kRefused, kRestart, kTrained, kFewer),
+       Verdict::RestartLater},
       {"before anything was saved", facts(1, kRestart, kUnexplained, kFewer),
-       Verdict::RestartWithFewer},
+       Verdict::RestartLater},
   };
   for (const Row &row : rows)
     EXPECT_EQ(int(verdictOf(row.facts)), int(row.verdict)) << row.what;
+}
+
+TEST(Verdict, RanksAreLostForGoodIfAnotherStartIsRefused) {
+  StartFacts refused = facts(kRefused, kRestart, kTrained, kFewer);
+  refused.refusals = 1;
+  EXPECT_EQ(verdictOf(refused), Verdict::RestartWithFewer);
 }
 
 TEST(Verdict, RefusalsInSuccessionHaveALimit) {
@@ -75,9 +81,9 @@ TEST(Verdict, RefusalsInSuccessionHaveALimit) {
 
 TEST(Verdict, WhichOnesRestart) {
   for (Verdict verdict : {Verdict::RestartNow, Verdict::RestartLater, Verdict::RestartWithFewer})
-    EXPECT_TRUE(isRestart(verdict));
+    EXPECT_TRUE(startsAgain(verdict));
   for (Verdict verdict : {Verdict::Ended, Verdict::AskedToEnd, Verdict::Final})
-    EXPECT_FALSE(isRestart(verdict));
+    EXPECT_FALSE(startsAgain(verdict));
 }
 
 } // namespace

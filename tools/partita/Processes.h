@@ -18,7 +18,7 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
-  bool isReported = false; ///< a process has failed by itself, and one has said why
+  bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 
 /// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the

@@ -16,7 +16,7 @@ using llvm::StringRef;
 /// Seconds that the ranks have to report a stopped one, after the time-out, and to end it.
 static constexpr double kForRanks = 4;
 
-/// Has a signal stopped the process? One that a debugger has stopped is at nobody's mercy.
+/// Has a signal stopped the process? One that a debugger holds (state t) does not count.
 static bool isStopped(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::stringstream text;

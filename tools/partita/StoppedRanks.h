@@ -14,10 +14,10 @@ namespace partita::tool {
 /// before they have found each other or once they part, and not if all of them are one process.
 class StoppedRanks {
 public:
-  /// `timeout`: seconds after which ranks report each other. If the ranks are `alone`, one process
-  /// that nobody else watches, it counts for that; else it is for the ranks to report it first. If all
-  /// are stopped, they may all go on, but those of other hosts do not wait for that: it takes twice as
-  /// long.
+  /// `timeout`: seconds after which ranks report each other. `alone`: all ranks are one process, which
+  /// nobody else watches, so it is reported after `timeout`. Otherwise the ranks report a stopped one
+  /// first, and this acts only if they do not. If all ranks of this host are stopped, they may all
+  /// continue together, but ranks of other hosts may wait for them: they get twice the time.
   StoppedRanks(double timeout, bool alone) : timeout(timeout), alone(alone) {}
 
   /// Looks at the ranks that there are; `passed` seconds have passed since the last look. Time for

@@ -62,7 +62,7 @@ public:
       path = ".";
     inode = partita_rt::inodeOf(path);
   }
-  /// Is it still the same? Waits for a moment if it is not.
+  /// Is it still the same? Waits for up to 31 seconds if it is not.
   bool waitFor() const {
     for (unsigned seconds : {1, 2, 4, 8, 16, 0})
       if (partita_rt::inodeOf(path) == inode || seconds == 0 || wasInterrupted())
@@ -140,7 +140,7 @@ bool Checkpoints::anyIs(bool known, const std::string &folder) const {
 }
 
 /// Waits until no process of the run that has ended holds the folder's lock any more, for at most ten
-/// seconds: then the next one reports who has it.
+/// seconds: then the next one reports that another run writes into the folder.
 static void waitForLock(const std::string &folder) {
   for (int attempt = 0; attempt < 1000; ++attempt) {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -180,7 +180,7 @@ public:
   int run();
 
 private:
-  Verdict decide(bool isRestart, bool hasSaved) const;
+  Verdict decide(bool wasRestarted, bool hasSaved) const;
   void checkIsComplete();
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
@@ -205,14 +205,14 @@ private:
 } // namespace
 
 /// `hasSaved`: the last start has completed a checkpoint.
-Verdict Supervisor::decide(bool isRestart, bool hasSaved) const {
+Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause = !outcome.why.empty();
   facts.isUnexplained = outcome.isUnexplained;
   facts.hasSaved = hasSaved;
-  facts.isRestart = isRestart;
+  facts.wasRestarted = wasRestarted;
   facts.hasTrained = hasTrained;
   facts.hasFewer = starts.hasFewer();
   facts.refusals = refusals;
@@ -267,7 +267,7 @@ void Supervisor::tellRestart(int64_t number) const {
 void Supervisor::tellEnd(int64_t restarts) const {
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (restarts > 0 && isRestart(verdict))
+  if (restarts > 0 && startsAgain(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");
 }
@@ -282,7 +282,7 @@ int Supervisor::run() {
     checkIsComplete();
     verdict = decide(restarts > 0, before.hasNew(words.folder));
     refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
-    if (restarts == maxRestarts || !isRestart(verdict)) {
+    if (restarts == maxRestarts || !startsAgain(verdict)) {
       tellEnd(restarts);
       break;
     }

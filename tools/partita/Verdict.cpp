@@ -28,9 +28,10 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   if (facts.hasSaved)
     return Verdict::RestartNow;
   // What has run before fails before its first step if ranks are lost for good, something is missing
-  // for a while, or a rank is lost in set-up and the launcher does not say so.
-  if (facts.isRestart && facts.hasFewer)
-    return Verdict::RestartWithFewer;
-  bool mayPass = facts.isUnexplained || (facts.isRestart && facts.hasTrained);
+  // for a while, or a rank is lost in set-up and the launcher does not say so. What is missing for a
+  // while must not cost ranks, so one more start of this size comes first.
+  if (facts.wasRestarted && facts.hasFewer)
+    return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
+  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.hasTrained);
   return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
 }

@@ -16,10 +16,10 @@ struct StartFacts {
   bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
   bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
   bool hasSaved = false;      ///< it has completed a checkpoint, so it can do a step
-  bool isRestart = false;
-  bool hasTrained = false; ///< some start before has completed a step
-  bool hasFewer = false;   ///< the next start could have fewer ranks
-  int refusals = 0;        ///< starts before, in succession, that failed before their first step
+  bool wasRestarted = false;  ///< the start was a restart
+  bool hasTrained = false;    ///< some start before has completed a step
+  bool hasFewer = false;      ///< the next start could have fewer ranks
+  int refusals = 0;           ///< starts before, in succession, that failed before their first step
 };
 
 enum class Verdict {
@@ -27,11 +27,11 @@ enum class Verdict {
   AskedToEnd,       ///< by a signal
   RestartNow,       ///< what has happened need not recur
   RestartLater,     ///< what has happened may pass, such as a file system that is read-only for now
-  RestartWithFewer, ///< ranks may be lost for good
+  RestartWithFewer, ///< what has happened has not passed: ranks may be lost for good
   Final,            ///< what has happened would recur
 };
 
-inline bool isRestart(Verdict verdict) {
+inline bool startsAgain(Verdict verdict) {
   return verdict == Verdict::RestartNow || verdict == Verdict::RestartLater ||
          verdict == Verdict::RestartWithFewer;
 }

@@ -277,11 +277,13 @@ def FuseLookupsPass : Pass<"fuse-lookups", "::mlir::ModuleOp"> {
     classifier's: the kernel reads and writes only the rows that ids name, where a table of its own would be zeroed, written and read.
 
     ```mlir
-    %0 = tx.embedding_grad %ids, %dy
-    %1 = tx.add %dw, %0
+    %0 = tx.embedding %table, %ids
+    %1 = tx.broadcast %rows
+    %2 = tx.add %1, %0
     // becomes
-    %1 = tx.fused_lookup (%a = %ids, %b = %dy, %c = %dw) : ... {
-      %2 = tx.embedding_grad %a, %b
+    %0 = tx.broadcast %rows
+    %1 = tx.fused_lookup (%a = %table, %b = %ids, %c = %0) : ... {
+      %2 = tx.embedding %a, %b
       %3 = tx.add %c, %2
       tx.fused %3
     }
