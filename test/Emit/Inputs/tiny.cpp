@@ -13,7 +13,7 @@ enum GroupRow { kOverDp }; // rows of kGroups
 static void sgd(float *p, const float *g, int64_t n, double rate, double decay) {
   const float rate_f = float(rate);
   const float decay_f = float(decay);
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     float p_i = p[i];
     float g_i = g[i];
@@ -26,7 +26,7 @@ struct sgd_step {
   double rate, decay;
 };
 static void sgd_all(float *p, const float *g, TensorRows<2> rows,
-                    std::initializer_list<sgd_step> steps) {
+    std::initializer_list<sgd_step> steps) {
   for (const TensorRow<2> &row : rows) {
     const sgd_step &step = steps.begin()[row.step];
     sgd(moved(p, row.offsets[0]), moved(g, row.offsets[1]), row.elements, step.rate, step.decay);
@@ -34,8 +34,7 @@ static void sgd_all(float *p, const float *g, TensorRows<2> rows,
 }
 
 static void adamw(float *p, float *m, float *v, const float *g, int64_t n, double rate, double t,
-                  double beta1, double beta2, double epsilon, double decay,
-                  double bias_correction) {
+    double beta1, double beta2, double epsilon, double decay, double bias_correction) {
   const double keep1 = 1.0 - beta1;
   const double keep2 = 1.0 - beta2;
   const double correction1 = select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0);
@@ -47,7 +46,7 @@ static void adamw(float *p, float *m, float *v, const float *g, int64_t n, doubl
   const float correction2_f = float(correction2);
   const float epsilon_f = float(epsilon);
   const float decay_f = float(decay);
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     float p_i = p[i];
     float m_i = m[i];
@@ -55,8 +54,7 @@ static void adamw(float *p, float *m, float *v, const float *g, int64_t n, doubl
     float g_i = g[i];
     m_i = m_i + keep1_f * (g_i - m_i);
     v_i = v_i + keep2_f * (g_i * g_i - v_i);
-    p_i = p_i - rate_f * ((m_i * correction1_f) / (sqrtf(v_i * correction2_f) + epsilon_f) +
-                          decay_f * p_i);
+    p_i = p_i - rate_f * ((m_i * correction1_f) / (sqrtf(v_i * correction2_f) + epsilon_f) + decay_f * p_i);
     p[i] = p_i;
     m[i] = m_i;
     v[i] = v_i;
@@ -64,27 +62,27 @@ static void adamw(float *p, float *m, float *v, const float *g, int64_t n, doubl
 }
 
 static void map_mul_2(float *out, const float *a, int64_t ni) {
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i)
     out[i] = a[i] * 0.5f;
 }
 
 static void map_mul(float *out, const float *a, const float *b, int64_t ni) {
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i)
     out[i] = a[i] * b[i];
 }
 
 static void map_add(float *out, const float *a, const float *b, int64_t ni, int64_t nj,
-                    int64_t out_i, int64_t a_i, int64_t b_i) {
+    int64_t out_i, int64_t a_i, int64_t b_i) {
   for (int64_t i = 0; i < ni; ++i)
-#pragma GCC ivdep
+    #pragma GCC ivdep
     for (int64_t j = 0; j < nj; ++j)
       out[i * out_i + j] = a[i * a_i + j] + b[i * b_i + j];
 }
 
 static void map_sub_gelu_tanh(float *out, const float *a, int64_t ni) {
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i) {
     const float t0 = a[i] + 0.5f;
     const float t1 = 0.5f * t0 * (1.0f + near_tanh(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
@@ -93,7 +91,7 @@ static void map_sub_gelu_tanh(float *out, const float *a, int64_t ni) {
 }
 
 static void map_reciprocal(float *out, const float *x, int64_t ni) {
-#pragma GCC ivdep
+  #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i)
     out[i] = 1.0f / x[i];
 }
@@ -120,8 +118,8 @@ static void init(Rank &rank) {
 
 // Places in bytes, elements, number of the scalars, number of the parameter.
 static constexpr TensorRow<2> kUpdates[] = {
-    {{0, 0}, 128, 0, 0},      // table
-    {{1024, 1280}, 16, 1, 2}, // head_bias
+  {{0, 0}, 128, 0, 0}, // table
+  {{1024, 1280}, 16, 1, 2}, // head_bias
 };
 
 // One update of the parameters from the micro-batches in the inputs.
@@ -136,9 +134,9 @@ static void train_step(Rank &rank) {
   map_reciprocal(reciprocal, token_count, 1);
 
   // model.embed
-  float *model_embed_Gather = rank.at(1024);         // [2, 4, 8]
+  float *model_embed_Gather = rank.at(1024); // [2, 4, 8]
   const int64_t *input_ids = rank.input<int64_t>(0); // [1, 2, 4]
-  float *table = rank.persistent(0);                 // [16, 8]
+  float *table = rank.persistent(0); // [16, 8]
   embeddingForward(model_embed_Gather, input_ids, table, 8, 8, 16);
 
   // model.act
@@ -146,17 +144,17 @@ static void train_step(Rank &rank) {
   map_sub_gelu_tanh(model_act_Gelu, model_embed_Gather, 64);
 
   // model.head
-  float *model_head_MatMul = rank.at(0);     // [2, 4, 16]
+  float *model_head_MatMul = rank.at(0); // [2, 4, 16]
   float *head_weight = rank.persistent(512); // [8, 16]
   gemm(Trans::No, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8, head_weight, 16, 0.0f,
-       model_head_MatMul, 16);
-  float *model_head_Add = rank.at(0);       // [2, 4, 16]
+      model_head_MatMul, 16);
+  float *model_head_Add = rank.at(0); // [2, 4, 16]
   float *head_bias = rank.persistent(1024); // [16]
   map_add(model_head_Add, model_head_MatMul, head_bias, 8, 16, 16, 16, 0);
   float *model_head_cross_entropy_loss = rank.at(512); // [2, 4]
-  float *model_head_cross_entropy_lse = rank.at(576);  // [2, 4]
+  float *model_head_cross_entropy_lse = rank.at(576); // [2, 4]
   crossEntropyForward(model_head_cross_entropy_loss, model_head_cross_entropy_lse, model_head_Add,
-                      labels, 8, 16, 16, -100);
+      labels, 8, 16, 16, -100);
   float *model_head_reduce_sum = rank.at(1344);
   reduceSum(model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
   float *loss = rank.at(1344);
@@ -167,18 +165,18 @@ static void train_step(Rank &rank) {
   beginWork(rank, Work::Backward);
   float *model_head_cross_entropy_grad_dlogits = rank.at(0); // [2, 4, 16]
   crossEntropyBackward(model_head_cross_entropy_grad_dlogits, reciprocal, 0, model_head_Add,
-                       model_head_cross_entropy_lse, labels, 8, 16, 16, -100);
+      model_head_cross_entropy_lse, labels, 8, 16, 16, -100);
   float *head_weight_grad = rank.at(512); // [8, 16]
   gemm(Trans::Yes, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8,
-       model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
+      model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
   float *head_bias_grad = rank.at(1280); // [16]
   reduceSum(head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
-  Pending pending =
-      allReduceStart(rank.group(kOverDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
-                     "gradients of \042head\042 */ \134, backward");
+  Pending pending = allReduceStart(rank.group(kOverDp),
+      {{head_weight_grad, 128}, {head_bias_grad, 16}},
+      "gradients of \042head\042 */ \134, backward");
   float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
   gemm(Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
-       head_weight, 16, 0.0f, model_head_MatMul_2, 8);
+      head_weight, 16, 0.0f, model_head_MatMul_2, 8);
 
   // model.act, backward
   float *model_act_Gelu_2 = rank.at(1024); // [2, 4, 8]
@@ -200,11 +198,11 @@ static void train_step(Rank &rank) {
   float *head_weight_v = rank.persistent(1600); // [8, 16]
   float *learning_rate = &rank.learningRate;
   adamw(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, *learning_rate,
-        *step_number, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon,
-        rank.hyper.weightDecay, 1.0);
+      *step_number, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon, rank.hyper.weightDecay,
+      1.0);
   exposeGradients(rank, tensorRows(kUpdates, 0, 2), 1, rank.at(0));
   sgd_all(rank.persistent(0), rank.at(0), tensorRows(kUpdates, 0, 2),
-          {sgd_step{*learning_rate, rank.hyper.weightDecay}, sgd_step{*learning_rate, 0.0}});
+      {sgd_step{*learning_rate, rank.hyper.weightDecay}, sgd_step{*learning_rate, 0.0}});
   rank.report.loss = *loss;
 }
 
