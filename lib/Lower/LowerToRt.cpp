@@ -286,9 +286,10 @@ void FunctionLowering::comment(Operation *op) {
 }
 
 static bool computes(Operation *op) {
-  return isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
-         op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 && op->getNumRegions() == 0 &&
-         !analysis::isView(op);
+  bool isTensorOp = isa<tx::TxDialect>(op->getDialect()); // a region of these is one kernel
+  bool isOther = isa<train::TrainDialect, amp::AmpDialect>(op->getDialect());
+  return (isTensorOp || (isOther && op->getNumRegions() == 0)) &&
+         op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 && !analysis::isView(op);
 }
 
 bool FunctionLowering::marks(func::FuncOp from) {
