@@ -49,7 +49,10 @@ bool fuse(tx::AddOp add, Value value, Value addend) {
 struct FuseLookups : partita::impl::FuseLookupsPassBase<FuseLookups> {
   void runOnOperation() override {
     SmallVector<tx::AddOp> adds;
-    getOperation().walk([&](tx::AddOp add) { adds.push_back(add); });
+    getOperation().walk([&](tx::AddOp add) {
+      if (!isa<tx::TxDialect>(add->getParentOp()->getDialect())) // else it is fused already
+        adds.push_back(add);
+    });
     for (tx::AddOp add : adds)
       fused += fuse(add, add.getA(), add.getB()) || fuse(add, add.getB(), add.getA());
   }
