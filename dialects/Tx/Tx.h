@@ -34,6 +34,11 @@ namespace partita::tx {
 /// Returns true if one element of the result depends on one element of each operand.
 inline bool isElementwise(mlir::Operation *op) { return llvm::isa<ScalarInterface, CastOp>(op); }
 
+/// Is this one kernel of the ops in its region?
+inline bool isFusedKernel(mlir::Operation *op) {
+  return llvm::isa<FusionOp, FusedMatmulOp, FusedLookupOp>(op);
+}
+
 /// Returns the number of elements of each row of the scales of 8-bit operands.
 inline int64_t scaleWidth(mlir::TypedValue<mlir::RankedTensorType> scales) {
   return scales.getType().getNumElements() / std::max<int64_t>(scales.getType().getDimSize(0), 1);

@@ -90,7 +90,7 @@ struct FuseAddends : partita::impl::FuseAddendsPassBase<FuseAddends> {
       return;
     SmallVector<tx::AddOp> adds;
     getOperation().walk([&](tx::AddOp add) {
-      if (!isa<tx::FusedMatmulOp, tx::FusionOp>(add->getParentOp()))
+      if (!tx::isFusedKernel(add->getParentOp()))
         adds.push_back(add);
     });
     SmallVector<Operation *> old; // biases' additions, which are among `adds`

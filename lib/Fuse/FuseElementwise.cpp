@@ -268,7 +268,7 @@ struct FuseElementwise : partita::impl::FuseElementwisePassBase<FuseElementwise>
   void runOnOperation() override {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
-      if (!isa<tx::FusionOp, tx::FusedMatmulOp, tx::FusedLookupOp>(block->getParentOp()))
+      if (!tx::isFusedKernel(block->getParentOp()))
         blocks.push_back(block);
     });
     for (Block *block : blocks) {

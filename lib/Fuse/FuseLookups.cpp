@@ -50,7 +50,7 @@ struct FuseLookups : partita::impl::FuseLookupsPassBase<FuseLookups> {
   void runOnOperation() override {
     SmallVector<tx::AddOp> adds;
     getOperation().walk([&](tx::AddOp add) {
-      if (!isa<tx::TxDialect>(add->getParentOp()->getDialect())) // else it is fused already
+      if (!tx::isFusedKernel(add->getParentOp()))
         adds.push_back(add);
     });
     for (tx::AddOp add : adds)

@@ -243,8 +243,8 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
 bool Execution::rounds(Operation *op) const {
   auto isStored = [](Operation *user) { return isa<tx::FusedOp>(user); };
   return interpreter.options.roundCasts &&
-         (!isa<tx::FusionOp, tx::FusedMatmulOp, tx::FusedLookupOp>(op->getParentOp()) ||
-          tx::isOwnRounding(op) || llvm::any_of(op->getUsers(), isStored));
+         (!tx::isFusedKernel(op->getParentOp()) || tx::isOwnRounding(op) ||
+          llvm::any_of(op->getUsers(), isStored));
 }
 
 /// What is stored in 8 or 16 bits is rounded, whatever computed it.

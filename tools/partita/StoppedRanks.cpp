@@ -2,12 +2,11 @@
 
 #include "tools/partita/StoppedRanks.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include "runtime/include/partita_rt/machine.h"
 #include "runtime/include/partita_rt/option_words.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 using namespace partita::tool;
@@ -17,14 +16,7 @@ using llvm::StringRef;
 static constexpr double kForRanks = 4;
 
 /// Has a signal stopped the process? One that a debugger holds (state t) does not count.
-static bool isStopped(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::stringstream text;
-  text << file.rdbuf();
-  std::string line = text.str();
-  size_t end = line.rfind(')'); // of the name, which may have any characters
-  return end != std::string::npos && line.compare(end + 1, 2, " T") == 0;
-}
+static bool isStopped(pid_t process) { return partita_rt::processState(process) == 'T'; }
 
 std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double passed) {
   std::map<pid_t, double> now;

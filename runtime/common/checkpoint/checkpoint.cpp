@@ -7,6 +7,7 @@
 #include "common/checkpoint/full_tensor.h"
 #include "common/checkpoint/shards.h"
 #include "common/checkpoint/sources.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/rank_position.h"
@@ -227,20 +228,13 @@ void checkSameFolder(Rank &rank, const std::vector<ResumePoint> &points) {
     uint64_t all = 0; ///< a hash of what each is
     char host[64] = {};
   };
-  constexpr size_t kWords = sizeof(Found) / sizeof(int64_t);
   Found mine;
   mine.count = int64_t(points.size());
   mine.newest = points.empty() ? 0 : points[0].info.step;
   for (const ResumePoint &point : points)
     mine.all = (mine.all ^ point.info.identity) * 0x9e3779b97f4a7c15 + uint64_t(point.info.step);
   std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
-  std::array<int64_t, kWords> words;
-  std::memcpy(words.data(), &mine, sizeof(mine));
-  std::vector<int64_t> gathered(kWords * size_t(rank.ranks));
-  allGather(*rank.world, {{words.data(), gathered.data(), int64_t(kWords)}},
-            "the checkpoints that ranks find");
-  std::vector<Found> found(static_cast<size_t>(rank.ranks));
-  std::memcpy(static_cast<void *>(found.data()), gathered.data(), found.size() * sizeof(Found));
+  std::vector<Found> found = gathered(rank, mine, "the checkpoints that ranks find");
   auto text = [&](size_t r) {
     return "rank " + std::to_string(r) + " (host " + found[r].host + ") finds " +
            std::to_string(found[r].count) + " there, the newest of step " +
@@ -258,8 +252,7 @@ void checkSameFolder(Rank &rank, const std::vector<ResumePoint> &points) {
 /// reads.
 void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
   int64_t own = int64_t(hashOf(file.metadata()));
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&own, all.data(), 1}}, "the checkpoint that ranks read");
+  std::vector<int64_t> all = gathered(rank, own, "the checkpoint that ranks read");
   bool same = int64_t(metadataNumber(file, "step")) == step;
   if (!same || std::count(all.begin(), all.end(), own) != rank.ranks)
     fail("--resume: %s was replaced while it was being read; another run saves into this folder",

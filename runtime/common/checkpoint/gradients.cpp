@@ -3,6 +3,7 @@
 #include "common/checkpoint/gradients.h"
 
 #include "common/checkpoint/full_tensor.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
@@ -101,10 +102,10 @@ std::vector<int64_t> GradientFile::formats(const Program &program) const {
 
 std::vector<int64_t> GradientFile::formatsOfAll(Rank &rank) const {
   const Program &program = *rank.program;
-  std::vector<int64_t> mine = formats(program), all(mine.size() * size_t(rank.ranks));
+  std::vector<int64_t> mine = formats(program);
   if (mine.empty())
     return mine;
-  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, "the gradients");
+  std::vector<int64_t> all = gathered(rank, mine, "the gradients");
   std::vector<int64_t> result(mine.size());
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;

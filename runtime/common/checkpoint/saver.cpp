@@ -3,6 +3,7 @@
 #include "common/checkpoint/saver.h"
 
 #include "common/checkpoint/folder.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/rank_position.h"
 #include "common/target.h"
 
@@ -86,9 +87,7 @@ void CheckpointSaver::makeFolder() {
     claim.take("--checkpoint", folder);
     isClaimed = true;
   }
-  int64_t mine = int64_t(made.size());
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&mine, all.data(), 1}}, "the folder for checkpoints");
+  std::vector<int64_t> all = gathered(rank, int64_t(made.size()), "the folder for checkpoints");
   std::vector<std::string> parents = pathAndParents(folder); // the outermost first
   made.assign(parents.end() - all[0], parents.end());
 }
@@ -174,8 +173,7 @@ std::string CheckpointSaver::complete() {
   std::string error = errorOfWork(writing);
   rank.changes = nullptr;
   int64_t mine = error.empty() ? int64_t(save->checksum()) : -1;
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&mine, all.data(), 1}}, "the shards of a checkpoint");
+  std::vector<int64_t> all = gathered(rank, mine, "the shards of a checkpoint");
   if (*std::min_element(all.begin(), all.end()) < 0) {
     discard();
     return error;

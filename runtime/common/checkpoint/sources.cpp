@@ -63,12 +63,9 @@ Sources::Sources(const Program &program, const CheckpointFiles &file, int64_t sk
       leftOut.push_back(name);
 }
 
-/// Has the checkpoint a moment of a parameter of which the program has none?
-bool Sources::hasUnusedMoment(const Parameter &parameter) const {
-  std::set<std::string> own = scalarStatesIn(file);
-  for (const OptimizerState &state : program.optimizerStates)
-    own.insert(state.name);
-  own.insert(masterName(parameter));
+/// Has the checkpoint a moment of a parameter that is none of these states?
+bool Sources::hasUnusedMoment(const Parameter &parameter,
+                              const std::set<std::string> &states) const {
   std::string owner = std::string(parameter.name) + ".";
   for (auto entry = file.tensors().lower_bound(owner);
        entry != file.tensors().end() && entry->first.rfind(owner, 0) == 0; ++entry) {
@@ -76,7 +73,8 @@ bool Sources::hasUnusedMoment(const Parameter &parameter) const {
     while (kind.rfind(inserted + ".", 0) == 0)
       kind.erase(0, inserted.size() + 1);
     if (kind.find('.') == kind.npos && entry->second.shape == parameter.globalShape &&
-        !parameters.count(entry->first) && !own.count(entry->first))
+        !parameters.count(entry->first) && !states.count(entry->first) &&
+        entry->first != masterName(parameter))
       return true;
   }
   return false;
@@ -85,8 +83,11 @@ bool Sources::hasUnusedMoment(const Parameter &parameter) const {
 /// Compares which parameters are trained with which had moments when the checkpoint was saved. Throws
 /// Error if the program needs moments that the checkpoint cannot have.
 void Sources::compareTrained() {
+  std::set<std::string> states = scalarStatesIn(file);
+  for (const OptimizerState &state : program.optimizerStates)
+    states.insert(state.name);
   for (const Parameter &parameter : program.parameters)
-    if (!parameter.trainable && hasUnusedMoment(parameter))
+    if (!parameter.trainable && hasUnusedMoment(parameter, states))
       nowFrozen.push_back(parameter.name);
   std::vector<int> has(size_t(program.parameters.size())), lacks(has.size());
   std::string first;

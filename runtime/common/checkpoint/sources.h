@@ -47,7 +47,7 @@ public:
   std::string note() const;
 
 private:
-  bool hasUnusedMoment(const Parameter &parameter) const;
+  bool hasUnusedMoment(const Parameter &parameter, const std::set<std::string> &states) const;
   void compareTrained();
   std::string masterName(const Parameter &parameter) const;
   Source found(const std::string &tensor, DType wanted, const Shape &shape) const;

@@ -5,6 +5,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/grouped.h"
 #include "common/init/weights.h"
+#include "common/mesh/gathered.h"
 #include "common/run_options.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
@@ -271,9 +272,7 @@ void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource s
 
 /// Each process has looked into the folder by itself, so they must agree.
 static void checkAllResume(Rank &rank) {
-  int64_t mine = rank.options->resume;
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&mine, all.data(), 1}}, "whether to resume");
+  std::vector<int64_t> all = gathered(rank, int64_t(rank.options->resume), "whether to resume");
   for (int r = 1; r < rank.ranks; ++r)
     if (all[size_t(r)] != all[0])
       fail("--resume auto: rank %d finds a checkpoint in %s, rank %d none; all hosts must see one "
@@ -284,16 +283,10 @@ static void checkAllResume(Rank &rank) {
 /// Combines the counts of all ranks, per parameter.
 static std::vector<NotFinite> foundByAll(const Rank &rank) {
   const std::vector<NotFinite> &found = rank.initialFiles->found;
-  constexpr size_t kWords = sizeof(NotFinite) / sizeof(int64_t);
-  static_assert(sizeof(NotFinite) == kWords * sizeof(int64_t));
-  std::vector<int64_t> mine(found.size() * kWords), all(size_t(rank.ranks) * mine.size());
-  std::memcpy(mine.data(), static_cast<const void *>(found.data()), mine.size() * sizeof(int64_t));
-  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
-            "initial values that are not finite");
-  std::vector<NotFinite> sums(found.size()), each(found.size() * size_t(rank.ranks));
-  std::memcpy(static_cast<void *>(each.data()), all.data(), all.size() * sizeof(int64_t));
-  for (size_t i = 0; i < each.size(); ++i)
-    sums[i % found.size()].add(each[i]);
+  std::vector<NotFinite> all = gathered(rank, found, "initial values that are not finite");
+  std::vector<NotFinite> sums(found.size());
+  for (size_t i = 0; i < all.size(); ++i)
+    sums[i % found.size()].add(all[i]);
   return sums;
 }
 

@@ -3,6 +3,7 @@
 #include "common/mesh/census.h"
 
 #include "common/grouped.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/mesh.h"
 #include "partita_rt/printable.h"
 
@@ -101,10 +102,10 @@ void compareEnds(Rank &rank) {
   int64_t rows = program.channels.size();
   if (rows == 0)
     return;
-  std::vector<int64_t> mine(static_cast<size_t>(rows)), all(size_t(rows * rank.ranks));
+  std::vector<int64_t> mine(static_cast<size_t>(rows));
   for (int64_t row = 0; row < rows; ++row)
     mine[size_t(row)] = rank.channels[row] ? int64_t(rank.channels[row]->history()) : 0;
-  allGather(*rank.world, {{mine.data(), all.data(), rows}}, "what channels have moved");
+  std::vector<int64_t> all = gathered(rank, mine, "what channels have moved");
   for (const ChannelEndpoint &endpoint : channelsOf(rank))
     if (all[size_t(endpoint.peer * rows + endpoint.row)] != mine[size_t(endpoint.row)])
       fail("messages over channel %s differ: what %s and %s have started in step %lld is not the "

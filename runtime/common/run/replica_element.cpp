@@ -3,6 +3,7 @@
 #include "common/run/replica_element.h"
 
 #include "common/grouped.h"
+#include "common/mesh/gathered.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/replica_hash.h"
 
@@ -71,10 +72,7 @@ private:
   static constexpr int64_t kParts = 64;
 
   std::vector<int64_t> gather(const std::vector<int64_t> &mine) {
-    std::vector<int64_t> all(mine.size() * size_t(rank.ranks));
-    allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
-              "the element in which replicas differ");
-    return all;
+    return gathered(rank, mine, "the element in which replicas differ");
   }
   int64_t agreedSize() { return gather({int64_t(bytes.size())})[size_t(difference.odd.front())]; }
   int64_t firstPart(int64_t begin, int64_t end, int64_t part) {

@@ -3,6 +3,7 @@
 #include "common/run/replicas.h"
 
 #include "common/grouped.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/rank_position.h"
 #include "common/run/replica_element.h"
 #include "common/run/summary.h"
@@ -83,11 +84,7 @@ bool ReplicaCheck::areEqual(const std::vector<int64_t> &all, size_t words, size_
 void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &when,
                           bool isInMemory) {
   size_t words = own.size();
-  std::vector<uint64_t> all(words * size_t(rank.ranks));
-  allGather(*rank.world,
-            {{reinterpret_cast<const int64_t *>(own.data()),
-              reinterpret_cast<int64_t *>(all.data()), int64_t(words)}},
-            "the hashes of replicas");
+  std::vector<uint64_t> all = gathered(rank, own, "the hashes of replicas");
   std::vector<ReplicaDifference> differences = findDifferences(*rank.program, sets, all, words);
   if (differences.empty())
     fail("%s the digests of replicas differ, but not their hashes", when.c_str());
@@ -116,8 +113,7 @@ void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &w
 void ReplicaCheck::check(int64_t step) {
   Clock::time_point begin = Clock::now();
   std::vector<uint64_t> own = hashes();
-  std::vector<int64_t> mine = digests(own), all(mine.size() * size_t(rank.ranks));
-  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, "the replicas");
+  std::vector<int64_t> mine = digests(own), all = gathered(rank, mine, "the replicas");
   if (!areEqual(all, mine.size(), 0))
     report(own, step == 0 ? "before step 1" : "after step " + std::to_string(step), true);
   equalAfter = step;

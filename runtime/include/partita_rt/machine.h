@@ -23,6 +23,15 @@ inline std::string bootId() {
   return text;
 }
 
+/// Returns the letter of a process's state (proc(5)): 'T' if a signal has stopped it; 0 if there is no
+/// such process.
+inline char processState(int process) {
+  std::string line;
+  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
+  size_t name = line.rfind(')'); // a process chooses its own name
+  return name == std::string::npos || name + 2 >= line.size() ? 0 : line[name + 2];
+}
+
 } // namespace partita_rt
 
 #endif // PARTITA_RT_MACHINE_H

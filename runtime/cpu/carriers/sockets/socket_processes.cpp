@@ -6,9 +6,9 @@
 #include "cpu/carriers/sockets/connections.h"
 #include "cpu/carriers/sockets/shared_pages.h"
 #include "cpu/carriers/sockets/streams.h"
+#include "partita_rt/machine.h"
 
 #include <algorithm>
-#include <fstream>
 #include <new>
 #include <sys/resource.h>
 
@@ -18,11 +18,8 @@ namespace {
 
 /// Can the process of this machine not write a file by itself: is it gone, or does it not run?
 bool cannotWrite(int process) {
-  std::string line;
-  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
-  size_t name = line.rfind(')'); // a process chooses its own name
-  return name == std::string::npos || name + 2 >= line.size() ||
-         std::string("TtZX").find(line[name + 2]) != std::string::npos;
+  char state = processState(process);
+  return state == 0 || std::string("TtZX").find(state) != std::string::npos;
 }
 
 /// The flight recorders of a node's ranks, at the end of what each shares. A process that is stopped
