@@ -16,9 +16,11 @@ import sys
 import time
 
 
-def die_with_parent():
+def die_with_parent(parent=os.getpid()):
     """As torchrun's workers do: SIGTERM if it is gone."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def places(options):
