@@ -25,17 +25,17 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 }
 
 constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
-               kUnexplained = &StartFacts::isUnexplained, kSaved = &StartFacts::hasSaved,
-               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::hasTrained,
+               kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
+               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
                kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
       {"done", facts(0), Verdict::Ended},
-      {"done at last", facts(0, kRestart, kTrained, kFewer, kSaved), Verdict::Ended},
+      {"done at last", facts(0, kRestart, kTrained, kFewer, kTrains), Verdict::Ended},
 
       {"Ctrl-C", facts(0, kAsked), Verdict::AskedToEnd},
-      {"a signal, and then it failed", facts(kTraining, kAsked, kCause, kSaved),
+      {"a signal, and then it failed", facts(kTraining, kAsked, kCause, kTrains),
        Verdict::AskedToEnd},
       {"mpirun reports SIGTERM", facts(128 + SIGTERM), Verdict::AskedToEnd},
       {"the same of a restart", facts(128 + SIGTERM, kRestart, kTrained, kFewer),
@@ -46,7 +46,7 @@ TEST(Verdict, Table) {
       {"mpirun reports SIGKILL", facts(128 + SIGKILL), Verdict::RestartNow},
       {"a rank fails in a step", facts(kTraining), Verdict::RestartNow},
       {"and again", facts(kTraining, kRestart, kTrained, kFewer), Verdict::RestartNow},
-      {"torchrun hides the status", facts(1, kSaved, kUnexplained), Verdict::RestartNow},
+      {"torchrun hides the status", facts(1, kTrains, kUnexplained), Verdict::RestartNow},
       {"a launcher ends early", facts(kTraining, kCause), Verdict::RestartNow},
 
       {"a wrong option", facts(kRefused), Verdict::Final},

@@ -18,6 +18,7 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
+  bool hasTrained = false; ///< a rank of this host has completed a step
   bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 

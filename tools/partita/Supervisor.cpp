@@ -204,16 +204,17 @@ private:
 
 } // namespace
 
-/// `hasSaved`: the last start has completed a checkpoint.
+/// `hasSaved`: the last start has completed a checkpoint. Only that shows that it has trained if all its
+/// ranks were on other hosts.
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause = !outcome.why.empty();
   facts.isUnexplained = outcome.isUnexplained;
-  facts.hasSaved = hasSaved;
+  facts.hasTrained = outcome.hasTrained || hasSaved;
   facts.wasRestarted = wasRestarted;
-  facts.hasTrained = hasTrained;
+  facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
   facts.refusals = refusals;
   return verdictOf(facts);
@@ -245,7 +246,8 @@ std::string Supervisor::prepareRestart() {
   from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
              ? ""
              : partita_rt::newestEntry(words.folder);
-  hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
+  hasTrained |=
+      outcome.hasTrained || outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }

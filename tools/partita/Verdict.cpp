@@ -25,13 +25,13 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   if (facts.status == 0)
     return Verdict::Ended;
   // A launcher may hide its processes' statuses, as torchrun does.
-  if (facts.hasSaved)
+  if (facts.hasTrained)
     return Verdict::RestartNow;
   // What has run before fails before its first step if ranks are lost for good, something is missing
   // for a while, or a rank is lost in set-up and the launcher does not say so. What is missing for a
   // while must not cost ranks, so one more start of this size comes first.
   if (facts.wasRestarted && facts.hasFewer)
     return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
-  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.hasTrained);
+  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.trainedBefore);
   return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
 }

@@ -15,9 +15,9 @@ struct StartFacts {
   bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
   bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
   bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
-  bool hasSaved = false;      ///< it has completed a checkpoint, so it can do a step
+  bool hasTrained = false;    ///< it has completed a step, as a mark or a new checkpoint shows
   bool wasRestarted = false;  ///< the start was a restart
-  bool hasTrained = false;    ///< some start before has completed a step
+  bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks
   int refusals = 0;           ///< starts before, in succession, that failed before their first step
 };

@@ -19,9 +19,6 @@ constexpr double kTimeoutSeconds = 1800;
 constexpr int kDone = 0;
 /// An error before a step was complete: starting the program again would only repeat it.
 constexpr int kRefused = 1;
-/// The environment variable with the path of a file that a program makes if it ends with kRefused, of
-/// whoever cannot see its status: a launcher may hide it.
-constexpr const char *kRefusalFileVariable = "PARTITA_REFUSAL_FILE";
 /// An error after this process has completed a step, or because another rank has stopped: started again,
 /// the program may go on from its newest checkpoint.
 constexpr int kFailedWhileTraining = 3;

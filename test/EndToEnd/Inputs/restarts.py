@@ -114,6 +114,11 @@ assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, r
 assert losses("mounted/run") == losses("once") and files("mounted/run") == files("once")
 print("a stopped program, and one that cannot start for a while, go on")
 
+# torchrun hides that a rank was killed; that it trained, the ranks have said themselves before there was a checkpoint.
+status, errors = run("early", "--max-restarts", "1", "--launcher", TORCHRUN, kills=(3,), train=[*TRAIN[:-1], "60"])
+assert status == 0 and "restart 1 of 1, from the beginning: there is no checkpoint yet\n" in errors, errors
+assert losses("early") == losses("once") and files("early") == files("once")
+
 # Killed more often than it may be started again.
 status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
 assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
