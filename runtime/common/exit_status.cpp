@@ -8,21 +8,24 @@
 #include <atomic>
 #include <cstdlib>
 #include <fcntl.h>
-#include <string>
 #include <unistd.h>
 
 namespace partita_rt {
 
 static std::atomic<bool> hasTrained{false}, hasLost{false};
 
-/// Leaves a mark, if somebody wants to know and no process of this host has left it.
-static void leaveMark(const char *mark) {
+/// Leaves a mark with a text, if somebody wants to know and no process of this host has left it.
+static void leaveMark(const char *mark, const std::string &text = "") {
   const char *folder = std::getenv(kMarksVariable);
   if (!folder)
     return;
   std::string path = std::string(folder) + "/" + mark;
-  if (int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); file >= 0)
-    close(file);
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0)
+    return;
+  // Where it cannot be written, the mark is empty.
+  [[maybe_unused]] ssize_t written = ::write(file, text.data(), text.size());
+  close(file);
 }
 
 void noteStep() {
@@ -37,5 +40,7 @@ void markRefusal() {
   if (failureStatus() == kRefused)
     leaveMark(kRefusedMark);
 }
+
+void noteFailedStep(const std::string &what) { leaveMark(kFailedStepMark, what); }
 
 } // namespace partita_rt

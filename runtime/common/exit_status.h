@@ -5,6 +5,8 @@
 #ifndef PARTITA_RT_COMMON_EXIT_STATUS_H
 #define PARTITA_RT_COMMON_EXIT_STATUS_H
 
+#include <string>
+
 namespace partita_rt {
 
 /// Notes that a rank of this process has completed a training step; the first one leaves kTrainedMark.
@@ -17,6 +19,9 @@ int failureStatus();
 /// Call this for an error that this program has found by itself and reports. If no restart would help
 /// (failureStatus() is kRefused), it leaves kRefusedMark.
 void markRefusal();
+/// Notes that training cannot go on after a step, because of what it has computed: leaves
+/// kFailedStepMark. `what`: step and result, "the loss of step 7 is nan", the same on all ranks.
+void noteFailedStep(const std::string &what);
 
 } // namespace partita_rt
 

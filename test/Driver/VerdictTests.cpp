@@ -26,8 +26,8 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 
 constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
-               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
-               kFewer = &StartFacts::hasFewer;
+               kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
+               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
@@ -48,6 +48,15 @@ TEST(Verdict, Table) {
       {"and again", facts(kTraining, kRestart, kTrained, kFewer), Verdict::RestartNow},
       {"torchrun hides the status", facts(1, kTrains, kUnexplained), Verdict::RestartNow},
       {"a launcher ends early", facts(kTraining, kCause), Verdict::RestartNow},
+
+      {"a loss is NaN again", facts(kTraining, kAgain, kRestart, kTrained, kTrains),
+       Verdict::Final},
+      {"in the first step after the checkpoint",
+       facts(kRefused, kAgain, kRestart, kTrained, kFewer), Verdict::Final},
+      {"torchrun hides that status", facts(1, kAgain, kRestart, kUnexplained, kTrains),
+       Verdict::Final},
+      {"so does a script", facts(kTraining, kAgain, kRestart, kCause), Verdict::Final},
+      {"a signal comes first", facts(kTraining, kAgain, kRestart, kAsked), Verdict::AskedToEnd},
 
       {"a wrong option", facts(kRefused), Verdict::Final},
       {"fewer ranks do not mend it", facts(kRefused, kFewer), Verdict::Final},

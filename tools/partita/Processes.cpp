@@ -195,6 +195,7 @@ private:
       outcome.signal = endedBy;
     outcome.interrupted = interrupted != 0;
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
+    outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     if (outcome.status == 0)
       outcome.status = failed;
     return outcome;

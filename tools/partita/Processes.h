@@ -19,6 +19,7 @@ struct Outcome {
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
   bool hasTrained = false; ///< a rank of this host has completed a step
+  std::string failedStep;  ///< a step whose result has ended training, and the result; or ""
   bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 

@@ -4,6 +4,7 @@
 #include "runtime/include/partita_rt/start_marks.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cstdlib>
 
 using namespace llvm;
@@ -24,4 +25,11 @@ StartMarks::~StartMarks() {
 
 bool StartMarks::has(const char *mark) const {
   return !folder.empty() && sys::fs::exists(folder + "/" + mark);
+}
+
+std::string StartMarks::textOf(const char *mark) const {
+  if (!has(mark))
+    return "";
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(folder + "/" + mark);
+  return file ? (*file)->getBuffer().str() : "";
 }

@@ -4,6 +4,7 @@
 #define PARTITA_TOOLS_STARTMARKS_H
 
 #include "llvm/ADT/SmallString.h"
+#include <string>
 
 namespace partita::tool {
 
@@ -17,6 +18,8 @@ public:
   StartMarks &operator=(const StartMarks &) = delete;
 
   bool has(const char *mark) const;
+  /// What its file contains; "" if there is none.
+  std::string textOf(const char *mark) const;
 
 private:
   llvm::SmallString<128> folder; ///< empty if it could not be made: then there are no marks

@@ -185,6 +185,8 @@ private:
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
+  /// Has a restart shown that each would end with the same step's result?
+  bool recurs() const { return verdict == Verdict::Final && failedAgain; }
 
   StringRef command;
   ResumeWords words;
@@ -197,6 +199,8 @@ private:
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
   bool hasTrained = false;          ///< some start has
+  std::string failedStep;           ///< the result that has ended the last start, or ""
+  bool failedAgain = false;         ///< it has ended the start before too
   int refusals = 0;                 ///< starts in succession that failed before their first step
   std::vector<std::string> now;     ///< arguments of the next start
   std::string from;                 ///< its checkpoint; "": it begins again
@@ -213,6 +217,7 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   facts.hasCause = !outcome.why.empty();
   facts.isUnexplained = outcome.isUnexplained;
   facts.hasTrained = outcome.hasTrained || hasSaved;
+  facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
   facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
@@ -267,6 +272,11 @@ void Supervisor::tellRestart(int64_t number) const {
 
 /// Prints what the program has not said itself.
 void Supervisor::tellEnd(int64_t restarts) const {
+  if (recurs()) {
+    fail(command, failedStep + " again after a restart from " +
+                      (from.empty() ? "the beginning" : from) + ": it would recur");
+    return;
+  }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
   if (restarts > 0 && startsAgain(verdict))
@@ -282,6 +292,8 @@ int Supervisor::run() {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
     checkIsComplete();
+    failedAgain = !outcome.failedStep.empty() && outcome.failedStep == failedStep;
+    failedStep = outcome.failedStep;
     verdict = decide(restarts > 0, before.hasNew(words.folder));
     refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
@@ -300,7 +312,7 @@ int Supervisor::run() {
     signal(outcome.signal, SIG_DFL);
     raise(outcome.signal);
   }
-  return outcome.status;
+  return recurs() ? partita_rt::kRefused : outcome.status;
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,

@@ -28,7 +28,8 @@ public:
 
 /// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
 /// recur: a process was killed, or failed after it had completed a step
-/// (partita_rt/exit_status.h). A restart that fails before its first step is followed by another after
+/// (partita_rt/exit_status.h). If two starts in succession end with the same result of the same step, such
+/// as a loss that is NaN, it would recur (partita_rt/start_marks.h). A restart that fails before its first step is followed by another after
 /// a second, and that by one with fewer ranks, if that is possible; else, if the run has trained
 /// before, or a launcher does not say why, by others, up to five in succession, after 1, 2, 4, 8 and
 /// 16 seconds (Verdict.h). A restarted run goes on from the newest checkpoint that this one has written

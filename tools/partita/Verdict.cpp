@@ -20,6 +20,10 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   int signal = signalIn(facts.status);
   if (facts.askedToEnd || asksToEnd(signal))
     return Verdict::AskedToEnd;
+  // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may be a
+  // flipped bit; a run repeats its steps bit for bit.
+  if (facts.failedAgain)
+    return Verdict::Final;
   if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
     return Verdict::RestartNow;
   if (facts.status == 0)

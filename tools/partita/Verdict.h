@@ -16,6 +16,7 @@ struct StartFacts {
   bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
   bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
   bool hasTrained = false;    ///< it has completed a step, as a mark or a new checkpoint shows
+  bool failedAgain = false;   ///< a step's result has ended it, as it has the start before
   bool wasRestarted = false;  ///< the start was a restart
   bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks

@@ -17,7 +17,8 @@ constexpr double kTimeoutSeconds = 1800;
 
 /// Everything asked for was done.
 constexpr int kDone = 0;
-/// An error before a step was complete: starting the program again would only repeat it.
+/// An error before a step was complete: starting the program again would only repeat it. Also the status
+/// of `partita run` if a restart has repeated an error.
 constexpr int kRefused = 1;
 /// An error after this process has completed a step, or because another rank has stopped: started again,
 /// the program may go on from its newest checkpoint.

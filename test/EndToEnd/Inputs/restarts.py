@@ -119,6 +119,20 @@ status, errors = run("early", "--max-restarts", "1", "--launcher", TORCHRUN, kil
 assert status == 0 and "restart 1 of 1, from the beginning: there is no checkpoint yet\n" in errors, errors
 assert losses("early") == losses("once") and files("early") == files("once")
 
+# A rate makes the loss of step 7 NaN, the second or the first step of a restart. The cause may be a flipped bit, so it is tried twice.
+status, errors = run("spoilt", train=[*TRAIN[:5], "5", *TRAIN[6:]])
+assert status == 0, errors
+for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp", ["--launcher", TORCHRUN])):
+    for every, newest in ((5, 5), (1, 6)):
+        copy = f"spoilt-{name}-{newest}"
+        shutil.copytree(folder / "spoilt", folder / copy)
+        status, errors = run(copy, "--resume", "auto", "--lr", "9e8", "--max-restarts", "9", "--checkpoint-copy", "off", *launcher,
+                             train=[*TRAIN[:-1], str(every)])
+        assert status == 1 and errors.count("; restart ") == 1 and re.search(rf"restart 1 of 9, from .*/step-{newest}\n", errors), (status, errors)
+        again = rf"partita run: error: the loss of step 7 is -?nan again after a restart from .*/step-{newest}: it would recur\n"
+        assert re.search(again, errors), errors
+print("a loss that is NaN again is final: threads, mpi, tcp")
+
 # Killed more often than it may be started again.
 status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
 assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
