@@ -1,7 +1,7 @@
 //===- VerdictTests.cpp - when a supervisor starts a run again --------------------------------===//
 
 #include "runtime/include/partita_rt/exit_status.h"
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include <gtest/gtest.h>
 
 using namespace partita::tool;

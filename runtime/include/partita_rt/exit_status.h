@@ -11,10 +11,6 @@ namespace partita_rt {
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// After so many seconds a rank that waits, or does not move, is reported, unless --timeout or
-/// PARTITA_RT_TIMEOUT says otherwise.
-constexpr double kTimeoutSeconds = 1800;
-
 /// Everything asked for was done.
 constexpr int kDone = 0;
 /// An error before a step was complete: starting the program again would only repeat it. Also the status

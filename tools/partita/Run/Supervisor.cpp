@@ -1,17 +1,17 @@
 //===- Supervisor.cpp - starts a run again from its newest checkpoint -------------------------===//
 
-#include "tools/partita/Supervisor.h"
+#include "tools/partita/Run/Supervisor.h"
+#include "runtime/include/partita_rt/abandoned.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/option_words.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <fcntl.h>
 #include <optional>
 #include <set>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,7 +146,7 @@ static void waitForLock(const std::string &folder) {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
       return;
-    bool isFree = flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    bool isFree = partita_rt::tryLock(descriptor);
     close(descriptor);
     if (isFree)
       return;

@@ -1,15 +1,25 @@
 //===- Supervisor.h - starts a run again from its newest checkpoint -----------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_SUPERVISOR_H
-#define PARTITA_TOOLS_SUPERVISOR_H
+#ifndef PARTITA_TOOLS_RUN_SUPERVISOR_H
+#define PARTITA_TOOLS_RUN_SUPERVISOR_H
 
-#include "tools/partita/Processes.h"
+#include "tools/partita/Run/Processes.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace partita::tool {
+
+/// Who waits for a program's processes, and starts them again.
+struct Supervision {
+  int64_t maxRestarts = 0; ///< 0: none
+  /// The command that starts the processes, such as mpirun -np {ranks}.
+  std::vector<std::string> launcher;
+  std::string hostDiscovery; ///< a command that prints the hosts there are (HostDiscovery.h)
+
+  bool waits() const { return maxRestarts > 0 || !launcher.empty(); }
+};
 
 /// How a supervised program is started.
 class Starts {
@@ -40,4 +50,4 @@ int superviseRun(llvm::StringRef command, const std::vector<std::string> &argume
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_SUPERVISOR_H
+#endif // PARTITA_TOOLS_RUN_SUPERVISOR_H

@@ -1,6 +1,6 @@
 //===- StartMarks.cpp - what the ranks of a start say by files ---------------------------------===//
 
-#include "tools/partita/StartMarks.h"
+#include "tools/partita/Run/StartMarks.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"

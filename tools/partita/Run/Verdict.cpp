@@ -1,6 +1,6 @@
 //===- Verdict.cpp - what a supervisor does when a start has ended ----------------------------===//
 
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include <algorithm>
 #include <iterator>

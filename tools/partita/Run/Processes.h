@@ -1,7 +1,7 @@
 //===- Processes.h - starts a program's processes, and ends them together -----------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_PROCESSES_H
-#define PARTITA_TOOLS_PROCESSES_H
+#ifndef PARTITA_TOOLS_RUN_PROCESSES_H
+#define PARTITA_TOOLS_RUN_PROCESSES_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -37,4 +37,4 @@ bool wasInterrupted();
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_PROCESSES_H
+#endif // PARTITA_TOOLS_RUN_PROCESSES_H

@@ -1,7 +1,7 @@
 //===- Verdict.h - what a supervisor does when a start has ended --------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_VERDICT_H
-#define PARTITA_TOOLS_VERDICT_H
+#ifndef PARTITA_TOOLS_RUN_VERDICT_H
+#define PARTITA_TOOLS_RUN_VERDICT_H
 
 namespace partita::tool {
 
@@ -42,4 +42,4 @@ Verdict verdictOf(const StartFacts &facts);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_VERDICT_H
+#endif // PARTITA_TOOLS_RUN_VERDICT_H

@@ -5,14 +5,14 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita/Processes.h"
+#include "tools/partita/Run/Processes.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/launchers.h"
 #include "runtime/include/partita_rt/start_marks.h"
-#include "tools/partita/LaunchedRanks.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/StartMarks.h"
-#include "tools/partita/StoppedRanks.h"
+#include "tools/partita/Run/LaunchedRanks.h"
+#include "tools/partita/Run/StartMarks.h"
+#include "tools/partita/Run/StoppedRanks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <arpa/inet.h>

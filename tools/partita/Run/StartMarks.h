@@ -1,7 +1,7 @@
 //===- StartMarks.h - what the ranks of a start say by files -----------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_STARTMARKS_H
-#define PARTITA_TOOLS_STARTMARKS_H
+#ifndef PARTITA_TOOLS_RUN_STARTMARKS_H
+#define PARTITA_TOOLS_RUN_STARTMARKS_H
 
 #include "llvm/ADT/SmallString.h"
 #include <string>
@@ -27,4 +27,4 @@ private:
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_STARTMARKS_H
+#endif // PARTITA_TOOLS_RUN_STARTMARKS_H
