@@ -11,28 +11,19 @@ import sys
 import threading
 import time
 
-from supervised import ranks
+import supervised
+from supervised import TRAIN, ranks, steps
 
 folder = pathlib.Path(sys.argv[1])
-MPIRUN = "mpirun --allow-run-as-root --oversubscribe -np 2"
-TORCHRUN = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np 2"
-TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
-
-
-def steps(log):
-    try:
-        return max(0, len(log.read_text().splitlines()) - 1)
-    except OSError:
-        return 0
+MPIRUN, TORCHRUN = (" ".join([*launcher, "-np", "2"]) for launcher in (supervised.MPIRUN, supervised.TORCHRUN))
 
 
 def files(name):
-    newest = folder / name / "step-60"
-    return {path.name: path.read_bytes() for path in newest.iterdir()}
+    return supervised.files(folder / name / "step-60")
 
 
 def losses(name):
-    return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
+    return supervised.losses(folder / f"{name}.csv")
 
 
 def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, said=lambda line: None, train=TRAIN, start=(), program="two"):
