@@ -1,7 +1,7 @@
 //===- Amp.h - loss scaling ---------------------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_AMP_H
-#define PARTITA_DIALECTS_AMP_H
+#ifndef PARTITA_DIALECTS_AMP_AMP_H
+#define PARTITA_DIALECTS_AMP_AMP_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -14,4 +14,4 @@
 #define GET_OP_CLASSES
 #include "dialects/Amp/AmpOps.h.inc"
 
-#endif // PARTITA_DIALECTS_AMP_H
+#endif // PARTITA_DIALECTS_AMP_AMP_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_DIALECTS_BOUNDREGION_H
-#define PARTITA_DIALECTS_BOUNDREGION_H
+#ifndef PARTITA_DIALECTS_INTERFACES_BOUNDREGION_H
+#define PARTITA_DIALECTS_INTERFACES_BOUNDREGION_H
 
 #include "mlir/IR/OpImplementation.h"
 
@@ -27,4 +27,4 @@ void printBoundRegion(mlir::OpAsmPrinter &printer, mlir::Operation *op,
 
 } // namespace partita
 
-#endif // PARTITA_DIALECTS_BOUNDREGION_H
+#endif // PARTITA_DIALECTS_INTERFACES_BOUNDREGION_H

@@ -1,7 +1,7 @@
 //===- Floats.h - floats of 8 and 16 bits, and their arithmetic ----------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_FLOATS_H
-#define PARTITA_DIALECTS_FLOATS_H
+#ifndef PARTITA_DIALECTS_INTERFACES_FLOATS_H
+#define PARTITA_DIALECTS_INTERFACES_FLOATS_H
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -33,4 +33,4 @@ inline mlir::Type inSingleAtLeast(mlir::Type type) {
 
 } // namespace partita
 
-#endif // PARTITA_DIALECTS_FLOATS_H
+#endif // PARTITA_DIALECTS_INTERFACES_FLOATS_H

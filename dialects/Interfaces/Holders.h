@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_DIALECTS_HOLDERS_H
-#define PARTITA_DIALECTS_HOLDERS_H
+#ifndef PARTITA_DIALECTS_INTERFACES_HOLDERS_H
+#define PARTITA_DIALECTS_INTERFACES_HOLDERS_H
 
 #include "mlir/IR/Value.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -60,4 +60,4 @@ public:
 
 } // namespace partita
 
-#endif // PARTITA_DIALECTS_HOLDERS_H
+#endif // PARTITA_DIALECTS_INTERFACES_HOLDERS_H

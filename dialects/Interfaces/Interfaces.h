@@ -1,7 +1,7 @@
 //===- Interfaces.h - what every pass may ask an op ---------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_INTERFACES_H
-#define PARTITA_DIALECTS_INTERFACES_H
+#ifndef PARTITA_DIALECTS_INTERFACES_INTERFACES_H
+#define PARTITA_DIALECTS_INTERFACES_INTERFACES_H
 
 #include "dialects/Interfaces/Holders.h"
 #include "mlir/IR/Builders.h"
@@ -66,4 +66,4 @@ template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, Up
 
 #include "dialects/Interfaces/Interfaces.h.inc"
 
-#endif // PARTITA_DIALECTS_INTERFACES_H
+#endif // PARTITA_DIALECTS_INTERFACES_INTERFACES_H

@@ -20,8 +20,8 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_DIALECTS_SHARDRULE_H
-#define PARTITA_DIALECTS_SHARDRULE_H
+#ifndef PARTITA_DIALECTS_INTERFACES_SHARDRULE_H
+#define PARTITA_DIALECTS_INTERFACES_SHARDRULE_H
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
@@ -82,4 +82,4 @@ struct ShardRule {
 
 } // namespace partita
 
-#endif // PARTITA_DIALECTS_SHARDRULE_H
+#endif // PARTITA_DIALECTS_INTERFACES_SHARDRULE_H

@@ -1,7 +1,7 @@
 //===- Offload.h - copies between device and host memory ----------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_OFFLOAD_H
-#define PARTITA_DIALECTS_OFFLOAD_H
+#ifndef PARTITA_DIALECTS_OFFLOAD_OFFLOAD_H
+#define PARTITA_DIALECTS_OFFLOAD_OFFLOAD_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -33,4 +33,4 @@ namespace partita::offload {
 std::optional<Direction> directionOf(mlir::Operation *op);
 } // namespace partita::offload
 
-#endif // PARTITA_DIALECTS_OFFLOAD_H
+#endif // PARTITA_DIALECTS_OFFLOAD_OFFLOAD_H

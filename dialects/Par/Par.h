@@ -1,7 +1,7 @@
 //===- Par.h - meshes, placements, conjugates, collectives --------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_PAR_H
-#define PARTITA_DIALECTS_PAR_H
+#ifndef PARTITA_DIALECTS_PAR_PAR_H
+#define PARTITA_DIALECTS_PAR_PAR_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -98,4 +98,4 @@ mlir::Location withRole(mlir::Location where, mlir::Location from, Role role);
 bool isOfParameters(Role role);
 } // namespace partita::par
 
-#endif // PARTITA_DIALECTS_PAR_H
+#endif // PARTITA_DIALECTS_PAR_PAR_H

@@ -1,7 +1,7 @@
 //===- Pipe.h - communication between pipeline stages -------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_PIPE_H
-#define PARTITA_DIALECTS_PIPE_H
+#ifndef PARTITA_DIALECTS_PIPE_PIPE_H
+#define PARTITA_DIALECTS_PIPE_PIPE_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Par.h"
@@ -66,4 +66,4 @@ llvm::SmallVector<std::pair<mlir::StringAttr, int64_t>> meshOf(mlir::ModuleOp pr
 
 } // namespace partita::pipe
 
-#endif // PARTITA_DIALECTS_PIPE_H
+#endif // PARTITA_DIALECTS_PIPE_PIPE_H

@@ -1,7 +1,7 @@
 //===- Rt.h - the exit dialect ------------------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_RT_H
-#define PARTITA_DIALECTS_RT_H
+#ifndef PARTITA_DIALECTS_RT_RT_H
+#define PARTITA_DIALECTS_RT_RT_H
 
 #include "dialects/Rt/Target.h"
 #include "dialects/Rt/View.h"
@@ -147,4 +147,4 @@ View viewOf(AtAttr at, mlir::RankedTensorType type);
 int64_t elementBytes(mlir::Type element);
 } // namespace partita::rt
 
-#endif // PARTITA_DIALECTS_RT_H
+#endif // PARTITA_DIALECTS_RT_RT_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_DIALECTS_TRAIN_PASS_KINDS_H
-#define PARTITA_DIALECTS_TRAIN_PASS_KINDS_H
+#ifndef PARTITA_DIALECTS_TRAIN_PASSKINDS_H
+#define PARTITA_DIALECTS_TRAIN_PASSKINDS_H
 
 #include "dialects/Train/Train.h"
 #include <iterator>
@@ -58,4 +58,4 @@ inline std::string quotedPassKinds() {
 
 } // namespace partita::train
 
-#endif // PARTITA_DIALECTS_TRAIN_PASS_KINDS_H
+#endif // PARTITA_DIALECTS_TRAIN_PASSKINDS_H

@@ -1,7 +1,7 @@
 //===- Train.h - parameters, states, accumulation, updates --------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_TRAIN_H
-#define PARTITA_DIALECTS_TRAIN_H
+#ifndef PARTITA_DIALECTS_TRAIN_TRAIN_H
+#define PARTITA_DIALECTS_TRAIN_TRAIN_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -129,4 +129,4 @@ std::optional<mlir::RegisteredOperationName> findOptimizer(mlir::MLIRContext *co
                                                            llvm::StringRef kind);
 } // namespace partita::train
 
-#endif // PARTITA_DIALECTS_TRAIN_H
+#endif // PARTITA_DIALECTS_TRAIN_TRAIN_H

@@ -1,6 +1,6 @@
 //===- Rounding.h - casts that are the model's own ----------------------------------*- C++ -*-===//
-#ifndef PARTITA_TX_ROUNDING_H
-#define PARTITA_TX_ROUNDING_H
+#ifndef PARTITA_DIALECTS_TX_ROUNDING_H
+#define PARTITA_DIALECTS_TX_ROUNDING_H
 
 #include "mlir/IR/Operation.h"
 
@@ -21,4 +21,4 @@ inline bool isOwnRounding(mlir::Operation *op) {
 
 } // namespace partita::tx
 
-#endif // PARTITA_TX_ROUNDING_H
+#endif // PARTITA_DIALECTS_TX_ROUNDING_H

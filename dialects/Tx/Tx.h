@@ -1,7 +1,7 @@
 //===- Tx.h - Transformer mathematics -----------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_TX_H
-#define PARTITA_DIALECTS_TX_H
+#ifndef PARTITA_DIALECTS_TX_TX_H
+#define PARTITA_DIALECTS_TX_TX_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -53,4 +53,4 @@ mlir::Type storedElement(mlir::ValueRange operands);
 mlir::Type statisticElement(mlir::Value operand);
 } // namespace partita::tx
 
-#endif // PARTITA_DIALECTS_TX_H
+#endif // PARTITA_DIALECTS_TX_TX_H

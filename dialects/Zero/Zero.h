@@ -1,7 +1,7 @@
 //===- Zero.h - shards of parameters, gradients and states --------------------------*- C++ -*-===//
 
-#ifndef PARTITA_DIALECTS_ZERO_H
-#define PARTITA_DIALECTS_ZERO_H
+#ifndef PARTITA_DIALECTS_ZERO_ZERO_H
+#define PARTITA_DIALECTS_ZERO_ZERO_H
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
@@ -28,4 +28,4 @@ int64_t paddingOf(mlir::Type shard, mlir::StringAttr axis, par::MeshAttr mesh);
 #define GET_OP_CLASSES
 #include "dialects/Zero/ZeroOps.h.inc"
 
-#endif // PARTITA_DIALECTS_ZERO_H
+#endif // PARTITA_DIALECTS_ZERO_ZERO_H

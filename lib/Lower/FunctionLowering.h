@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_LOWER_FUNCTIONLOWERING_H
-#define PARTITA_LOWER_FUNCTIONLOWERING_H
+#ifndef PARTITA_LIB_LOWER_FUNCTIONLOWERING_H
+#define PARTITA_LIB_LOWER_FUNCTIONLOWERING_H
 
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -102,4 +102,4 @@ private:
 
 } // namespace partita::rt
 
-#endif // PARTITA_LOWER_FUNCTIONLOWERING_H
+#endif // PARTITA_LIB_LOWER_FUNCTIONLOWERING_H

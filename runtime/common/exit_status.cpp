@@ -1,8 +1,9 @@
-// The status of a failed process (exit_status.h).
+// The status of a failed process, and its marks (exit_status.h).
 
 #include "common/exit_status.h"
 
 #include "partita_rt/exit_status.h"
+#include "partita_rt/start_marks.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -13,17 +14,33 @@ namespace partita_rt {
 
 static std::atomic<bool> hasTrained{false}, hasLost{false};
 
-void noteStep() { hasTrained = true; }
+/// Leaves a mark with a text, if somebody wants to know and no process of this host has left it.
+static void leaveMark(const char *mark, const std::string &text = "") {
+  const char *folder = std::getenv(kMarksVariable);
+  if (!folder)
+    return;
+  std::string path = std::string(folder) + "/" + mark;
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0)
+    return;
+  // Where it cannot be written, the mark is empty.
+  [[maybe_unused]] ssize_t written = ::write(file, text.data(), text.size());
+  close(file);
+}
+
+void noteStep() {
+  if (!hasTrained.exchange(true))
+    leaveMark(kTrainedMark);
+}
 void noteLoss() { hasLost = true; }
 
 int failureStatus() { return hasTrained || hasLost ? kFailedWhileTraining : kRefused; }
 
 void markRefusal() {
-  const char *path = std::getenv(kRefusalFileVariable);
-  if (!path || failureStatus() != kRefused)
-    return;
-  if (int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); file >= 0)
-    close(file);
+  if (failureStatus() == kRefused)
+    leaveMark(kRefusedMark);
 }
+
+void noteFailedStep(const std::string &what) { leaveMark(kFailedStepMark, what); }
 
 } // namespace partita_rt

@@ -1,12 +1,15 @@
-// The status with which a process ends after an error (partita_rt/exit_status.h). Whether it has
-// completed a step belongs to the process, and so does this.
+// The status with which a process ends after an error (partita_rt/exit_status.h), and the marks that say
+// the same where a launcher hides it (partita_rt/start_marks.h). Whether it has completed a step
+// belongs to the process, and so does this.
 
 #ifndef PARTITA_RT_COMMON_EXIT_STATUS_H
 #define PARTITA_RT_COMMON_EXIT_STATUS_H
 
+#include <string>
+
 namespace partita_rt {
 
-/// Notes that a rank of this process has completed a training step.
+/// Notes that a rank of this process has completed a training step; the first one leaves kTrainedMark.
 void noteStep();
 /// Notes that this process ends the run because a rank makes no progress, so that
 /// a restart may help.
@@ -14,9 +17,11 @@ void noteLoss();
 /// Returns the status of an error that happens now.
 int failureStatus();
 /// Call this for an error that this program has found by itself and reports. If no restart would help
-/// (failureStatus() is kRefused), it makes the file that kRefusalFileVariable names: by it a
-/// supervisor knows, although a launcher hides the status.
+/// (failureStatus() is kRefused), it leaves kRefusedMark.
 void markRefusal();
+/// Notes that training cannot go on after a step, because of what it has computed: leaves
+/// kFailedStepMark. `what`: step and result, "the loss of step 7 is nan", the same on all ranks.
+void noteFailedStep(const std::string &what);
 
 } // namespace partita_rt
 

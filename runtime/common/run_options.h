@@ -1,4 +1,4 @@
-// The parsed command line of a run (run/options.h parses it).
+// The parsed command line of a run (run/command_line.h parses it).
 
 #ifndef PARTITA_RT_COMMON_RUN_OPTIONS_H
 #define PARTITA_RT_COMMON_RUN_OPTIONS_H

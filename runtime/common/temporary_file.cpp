@@ -16,7 +16,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <iterator>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -183,10 +182,6 @@ void syncFolder(const std::string &path) {
 }
 
 //===-- FolderClaim -------------------------------------------------------------------------===//
-
-bool tryLock(int descriptor) {
-  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-}
 
 FolderClaim::~FolderClaim() {
   if (descriptor >= 0)

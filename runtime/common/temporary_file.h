@@ -48,10 +48,6 @@ void removeAbandonedFiles(const std::string &path);
 /// Removes the files that are not committed. For signal handlers: it reads plain memory only.
 void removeTemporaryFiles();
 
-/// Locks an open file or folder until it is closed; returns false if another process has the lock.
-/// Some network file systems have no locks; then it returns true for everyone.
-bool tryLock(int descriptor);
-
 /// A lock on a folder, so that one process at a time writes into it; released by the destructor.
 class FolderClaim {
 public:

@@ -1,7 +1,7 @@
 //===- VerdictTests.cpp - when a supervisor starts a run again --------------------------------===//
 
 #include "runtime/include/partita_rt/exit_status.h"
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include <gtest/gtest.h>
 
 using namespace partita::tool;
@@ -25,17 +25,17 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 }
 
 constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
-               kUnexplained = &StartFacts::isUnexplained, kSaved = &StartFacts::hasSaved,
-               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::hasTrained,
-               kFewer = &StartFacts::hasFewer;
+               kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
+               kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
+               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
       {"done", facts(0), Verdict::Ended},
-      {"done at last", facts(0, kRestart, kTrained, kFewer, kSaved), Verdict::Ended},
+      {"done at last", facts(0, kRestart, kTrained, kFewer, kTrains), Verdict::Ended},
 
       {"Ctrl-C", facts(0, kAsked), Verdict::AskedToEnd},
-      {"a signal, and then it failed", facts(kTraining, kAsked, kCause, kSaved),
+      {"a signal, and then it failed", facts(kTraining, kAsked, kCause, kTrains),
        Verdict::AskedToEnd},
       {"mpirun reports SIGTERM", facts(128 + SIGTERM), Verdict::AskedToEnd},
       {"the same of a restart", facts(128 + SIGTERM, kRestart, kTrained, kFewer),
@@ -46,8 +46,17 @@ TEST(Verdict, Table) {
       {"mpirun reports SIGKILL", facts(128 + SIGKILL), Verdict::RestartNow},
       {"a rank fails in a step", facts(kTraining), Verdict::RestartNow},
       {"and again", facts(kTraining, kRestart, kTrained, kFewer), Verdict::RestartNow},
-      {"torchrun hides the status", facts(1, kSaved, kUnexplained), Verdict::RestartNow},
+      {"torchrun hides the status", facts(1, kTrains, kUnexplained), Verdict::RestartNow},
       {"a launcher ends early", facts(kTraining, kCause), Verdict::RestartNow},
+
+      {"a loss is NaN again", facts(kTraining, kAgain, kRestart, kTrained, kTrains),
+       Verdict::Final},
+      {"in the first step after the checkpoint",
+       facts(kRefused, kAgain, kRestart, kTrained, kFewer), Verdict::Final},
+      {"torchrun hides that status", facts(1, kAgain, kRestart, kUnexplained, kTrains),
+       Verdict::Final},
+      {"so does a script", facts(kTraining, kAgain, kRestart, kCause), Verdict::Final},
+      {"a signal comes first", facts(kTraining, kAgain, kRestart, kAsked), Verdict::AskedToEnd},
 
       {"a wrong option", facts(kRefused), Verdict::Final},
       {"fewer ranks do not mend it", facts(kRefused, kFewer), Verdict::Final},

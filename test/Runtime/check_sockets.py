@@ -17,16 +17,15 @@ import time
 BIN = pathlib.Path(sys.argv[1]) / "bin"
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE / "EndToEnd/Inputs"))
-from supervised import children  # noqa: E402
+from supervised import MPIRUN, TEXT, TORCHRUN, children  # noqa: E402
 
 TWO, OTHER, THREE = BIN / "partita_rt_example_dp2", BIN / "partita_rt_example_dp2_acc2", BIN / "partita_rt_pipeline3"
-TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps"]
+TRAIN = ["--data", TEXT, "--init", "seed:1", "--steps"]
 EITHER = 'if test "${RANK:-$OMPI_COMM_WORLD_RANK}" = 0; then a=$0; else a=$1; fi; shift; exec "$a" "$@"'  # rank 0's program, the others'
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "2"]
 
 
 def torchrun(ranks, *options):
-    return [sys.executable, SOURCE / "Support/torchrun.py", "-np", ranks, *options]
+    return [*TORCHRUN, "-np", ranks, *options]
 
 
 def run(*words, timeout=3):
@@ -47,7 +46,7 @@ def builds():
     host = re.escape(socket.gethostname())
     pattern = (f"example: error: ranks run programs of different builds: the executable of rank 0 on {host} is {size}, that of rank 1 on {host} is {size}; "
                "start the same build everywhere")
-    for name, launcher in (("TCP", torchrun(2)), ("MPI", MPIRUN)):
+    for name, launcher in (("TCP", torchrun(2)), ("MPI", [*MPIRUN, "-np", 2])):
         expect(f"builds, {name}", run(*launcher, "sh", "-c", EITHER, TWO, OTHER, *TRAIN, 3), pattern)
 
 

@@ -4,8 +4,8 @@
 // and those that nodes were made for. This table says what each does to a parameter.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_ATENOPERATIONS_H
-#define PARTITA_LIB_IMPORT_ATENOPERATIONS_H
+#ifndef PARTITA_LIB_IMPORT_FILE_ATENOPERATIONS_H
+#define PARTITA_LIB_IMPORT_FILE_ATENOPERATIONS_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -79,4 +79,4 @@ const AtenOperation &operationMaking(llvm::StringRef value);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_ATENOPERATIONS_H
+#endif // PARTITA_LIB_IMPORT_FILE_ATENOPERATIONS_H

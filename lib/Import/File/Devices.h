@@ -7,8 +7,8 @@
 // `partition-seed-annotated`.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_DEVICES_H
-#define PARTITA_LIB_IMPORT_DEVICES_H
+#ifndef PARTITA_LIB_IMPORT_FILE_DEVICES_H
+#define PARTITA_LIB_IMPORT_FILE_DEVICES_H
 
 #include "dialects/Train/Train.h"
 #include "lib/Import/Importer.h"
@@ -46,4 +46,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_DEVICES_H
+#endif // PARTITA_LIB_IMPORT_FILE_DEVICES_H

@@ -5,8 +5,8 @@
 // Origins.h and MergedTensors.h draw conclusions from it.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_EXPORTRECORD_H
-#define PARTITA_LIB_IMPORT_EXPORTRECORD_H
+#ifndef PARTITA_LIB_IMPORT_FILE_EXPORTRECORD_H
+#define PARTITA_LIB_IMPORT_FILE_EXPORTRECORD_H
 
 #include "partita/Import/TensorsToSplit.h" // foldedKey
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -86,4 +86,4 @@ bool isBatchNormInTraining(const onnx::NodeProto &node);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EXPORTRECORD_H
+#endif // PARTITA_LIB_IMPORT_FILE_EXPORTRECORD_H

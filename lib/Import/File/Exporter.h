@@ -5,8 +5,8 @@
 // comes from (Origins.h). What import may conclude, and what it advises, depends on which one it was.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_EXPORTER_H
-#define PARTITA_LIB_IMPORT_EXPORTER_H
+#ifndef PARTITA_LIB_IMPORT_FILE_EXPORTER_H
+#define PARTITA_LIB_IMPORT_FILE_EXPORTER_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -60,4 +60,4 @@ std::string inDynamicShapes(bool isOne);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EXPORTER_H
+#endif // PARTITA_LIB_IMPORT_FILE_EXPORTER_H

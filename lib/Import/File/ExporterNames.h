@@ -4,8 +4,8 @@
 // concludes from such a name is here. (AtenOperations.h has the operations that names begin with.)
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_EXPORTERNAMES_H
-#define PARTITA_LIB_IMPORT_EXPORTERNAMES_H
+#ifndef PARTITA_LIB_IMPORT_FILE_EXPORTERNAMES_H
+#define PARTITA_LIB_IMPORT_FILE_EXPORTERNAMES_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -46,4 +46,4 @@ bool isModuleParameter(llvm::StringRef name);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EXPORTERNAMES_H
+#endif // PARTITA_LIB_IMPORT_FILE_EXPORTERNAMES_H

@@ -5,8 +5,8 @@
 // is ignored silently.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_NODE_H
-#define PARTITA_LIB_IMPORT_NODE_H
+#ifndef PARTITA_LIB_IMPORT_FILE_NODE_H
+#define PARTITA_LIB_IMPORT_FILE_NODE_H
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
@@ -99,4 +99,4 @@ std::string typeText(const Tensor &tensor);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_NODE_H
+#endif // PARTITA_LIB_IMPORT_FILE_NODE_H

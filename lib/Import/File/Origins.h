@@ -10,8 +10,8 @@
 // not used, and callers compare values before they make two tensors one.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_ORIGINS_H
-#define PARTITA_LIB_IMPORT_ORIGINS_H
+#ifndef PARTITA_LIB_IMPORT_FILE_ORIGINS_H
+#define PARTITA_LIB_IMPORT_FILE_ORIGINS_H
 
 #include "lib/Import/File/AtenOperations.h"
 #include "onnx.pb.h"
@@ -104,4 +104,4 @@ std::optional<std::vector<std::string>> parsePythonList(llvm::StringRef text);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_ORIGINS_H
+#endif // PARTITA_LIB_IMPORT_FILE_ORIGINS_H

@@ -5,8 +5,8 @@
 // x + 0 or detach().
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_PROGRAMVALUES_H
-#define PARTITA_LIB_IMPORT_PROGRAMVALUES_H
+#ifndef PARTITA_LIB_IMPORT_FILE_PROGRAMVALUES_H
+#define PARTITA_LIB_IMPORT_FILE_PROGRAMVALUES_H
 
 #include "lib/Import/File/ExportRecord.h"
 #include "onnx.pb.h"
@@ -34,4 +34,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_PROGRAMVALUES_H
+#endif // PARTITA_LIB_IMPORT_FILE_PROGRAMVALUES_H

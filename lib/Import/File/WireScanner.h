@@ -7,8 +7,8 @@
 // remains, a few hundred bytes per node.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WIRESCANNER_H
-#define PARTITA_LIB_IMPORT_WIRESCANNER_H
+#ifndef PARTITA_LIB_IMPORT_FILE_WIRESCANNER_H
+#define PARTITA_LIB_IMPORT_FILE_WIRESCANNER_H
 
 #include <cstddef>
 #include <cstdint>
@@ -29,4 +29,4 @@ ScanResult scanModel(const uint8_t *data, size_t size);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WIRESCANNER_H
+#endif // PARTITA_LIB_IMPORT_FILE_WIRESCANNER_H

@@ -5,8 +5,8 @@
 // bounds of values follow from the ops that computed them.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_BOUNDS_H
-#define PARTITA_LIB_IMPORT_BOUNDS_H
+#ifndef PARTITA_LIB_IMPORT_FOLDING_BOUNDS_H
+#define PARTITA_LIB_IMPORT_FOLDING_BOUNDS_H
 
 #include "mlir/IR/Operation.h"
 
@@ -23,4 +23,4 @@ bool countsUp(mlir::Value value, int64_t count, int64_t step);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_BOUNDS_H
+#endif // PARTITA_LIB_IMPORT_FOLDING_BOUNDS_H

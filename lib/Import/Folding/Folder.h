@@ -6,8 +6,8 @@
 // could take hours). The caller then emits the operation instead.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_FOLDER_H
-#define PARTITA_LIB_IMPORT_FOLDER_H
+#ifndef PARTITA_LIB_IMPORT_FOLDING_FOLDER_H
+#define PARTITA_LIB_IMPORT_FOLDING_FOLDER_H
 
 #include "partita/Import/HostTensor.h"
 
@@ -62,4 +62,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_FOLDER_H
+#endif // PARTITA_LIB_IMPORT_FOLDING_FOLDER_H

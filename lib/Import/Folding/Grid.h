@@ -9,8 +9,8 @@
 // fixed stride each.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_GRID_H
-#define PARTITA_LIB_IMPORT_GRID_H
+#ifndef PARTITA_LIB_IMPORT_FOLDING_GRID_H
+#define PARTITA_LIB_IMPORT_FOLDING_GRID_H
 
 #include "mlir/IR/Value.h"
 #include "partita/Import/HostTensor.h"
@@ -52,4 +52,4 @@ std::optional<Box> findBox(const Grid &grid, llvm::ArrayRef<int64_t> shape);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_GRID_H
+#endif // PARTITA_LIB_IMPORT_FOLDING_GRID_H

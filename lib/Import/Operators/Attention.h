@@ -4,8 +4,8 @@
 // emitted the way exporters decompose them, so that raising sees one form.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_ATTENTION_H
-#define PARTITA_LIB_IMPORT_ATTENTION_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_ATTENTION_H
+#define PARTITA_LIB_IMPORT_OPERATORS_ATTENTION_H
 
 #include "lib/Import/Operators/Math.h"
 
@@ -49,4 +49,4 @@ mlir::Value rotate(Node &node, mlir::Value x, mlir::Value cos, mlir::Value sin, 
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_ATTENTION_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_ATTENTION_H

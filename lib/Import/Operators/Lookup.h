@@ -6,8 +6,8 @@
 // positions.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_LOOKUP_H
-#define PARTITA_LIB_IMPORT_LOOKUP_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_LOOKUP_H
+#define PARTITA_LIB_IMPORT_OPERATORS_LOOKUP_H
 
 #include "lib/Import/Folding/Grid.h"
 #include "lib/Import/Operators/Math.h"
@@ -73,4 +73,4 @@ mlir::Value writeGrid(Node &node, mlir::Value data, int64_t count, const Grid &g
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_LOOKUP_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_LOOKUP_H

@@ -5,8 +5,8 @@
 // the shapes.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_MATH_H
-#define PARTITA_LIB_IMPORT_MATH_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_MATH_H
+#define PARTITA_LIB_IMPORT_OPERATORS_MATH_H
 
 #include "lib/Import/File/Node.h"
 
@@ -101,4 +101,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_MATH_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_MATH_H

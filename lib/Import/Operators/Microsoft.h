@@ -1,6 +1,6 @@
 //===- Microsoft.h - checks that onnxruntime's operators share --------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_MICROSOFT_H
-#define PARTITA_LIB_IMPORT_MICROSOFT_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_MICROSOFT_H
+#define PARTITA_LIB_IMPORT_OPERATORS_MICROSOFT_H
 
 #include "lib/Import/Operators/Attention.h"
 #include "lib/Import/Operators/Lookup.h"
@@ -19,4 +19,4 @@ mlir::FailureOr<mlir::Value> lookUp(Node &node, Tensor *ids, Tensor *table,
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_MICROSOFT_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_MICROSOFT_H

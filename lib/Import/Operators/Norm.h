@@ -1,6 +1,6 @@
 //===- Norm.h - what is said of normalizations without importing them ---------------*- C++ -*-===//
-#ifndef PARTITA_LIB_IMPORT_NORM_H
-#define PARTITA_LIB_IMPORT_NORM_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_NORM_H
+#define PARTITA_LIB_IMPORT_OPERATORS_NORM_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -11,4 +11,4 @@ constexpr llvm::StringLiteral kBatchNormTraining =
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_NORM_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_NORM_H

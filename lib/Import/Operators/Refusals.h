@@ -4,8 +4,8 @@
 // operation usually makes it, and how to write the model without it.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_REFUSALS_H
-#define PARTITA_LIB_IMPORT_REFUSALS_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_REFUSALS_H
+#define PARTITA_LIB_IMPORT_OPERATORS_REFUSALS_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -17,4 +17,4 @@ std::string refusalHint(llvm::StringRef domain, llvm::StringRef type);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_REFUSALS_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_REFUSALS_H

@@ -5,8 +5,8 @@
 // attributes are is in its row too: Weights asks the row what uses of an initializer show.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_REGISTRY_H
-#define PARTITA_LIB_IMPORT_REGISTRY_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_REGISTRY_H
+#define PARTITA_LIB_IMPORT_OPERATORS_REGISTRY_H
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -136,4 +136,4 @@ bool knowsOp(llvm::StringRef domain, llvm::StringRef type);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_REGISTRY_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_REGISTRY_H

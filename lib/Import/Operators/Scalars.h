@@ -4,8 +4,8 @@
 // elementwise handlers, which is why each has a name.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_SCALARS_H
-#define PARTITA_LIB_IMPORT_SCALARS_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_SCALARS_H
+#define PARTITA_LIB_IMPORT_OPERATORS_SCALARS_H
 
 #include "lib/Import/Folding/Folder.h"
 #include <cmath>
@@ -105,4 +105,4 @@ inline constexpr ScalarFunction isNan{[](D v) { return double(std::isnan(v[0]));
 
 } // namespace partita::importer::scalars
 
-#endif // PARTITA_LIB_IMPORT_SCALARS_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_SCALARS_H

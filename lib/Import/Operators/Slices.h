@@ -1,6 +1,6 @@
 //===- Slices.h - slices of tensors, and tensors joined from slices ---------------------------===//
-#ifndef PARTITA_LIB_IMPORT_SLICES_H
-#define PARTITA_LIB_IMPORT_SLICES_H
+#ifndef PARTITA_LIB_IMPORT_OPERATORS_SLICES_H
+#define PARTITA_LIB_IMPORT_OPERATORS_SLICES_H
 
 #include "lib/Import/File/Node.h"
 
@@ -23,4 +23,4 @@ mlir::FailureOr<Tensor *> join(Node &node, llvm::ArrayRef<Tensor *> parts, int64
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_SLICES_H
+#endif // PARTITA_LIB_IMPORT_OPERATORS_SLICES_H

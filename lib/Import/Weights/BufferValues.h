@@ -1,6 +1,6 @@
 //===- BufferValues.h - values that no trained tensor has ---------------------------*- C++ -*-===//
-#ifndef PARTITA_LIB_IMPORT_BUFFERVALUES_H
-#define PARTITA_LIB_IMPORT_BUFFERVALUES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_BUFFERVALUES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_BUFFERVALUES_H
 
 #include "partita/Import/HostTensor.h"
 
@@ -42,4 +42,4 @@ bool isCounted(const HostTensor &values);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_BUFFERVALUES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_BUFFERVALUES_H

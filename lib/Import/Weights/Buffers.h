@@ -22,8 +22,8 @@
 //     lower triangle of ones
 //
 //===------------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_BUFFERS_H
-#define PARTITA_LIB_IMPORT_BUFFERS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_BUFFERS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_BUFFERS_H
 
 #include "onnx.pb.h"
 #include "partita/Import/ModelFile.h"
@@ -44,4 +44,4 @@ std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph,
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_BUFFERS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_BUFFERS_H

@@ -1,6 +1,6 @@
 //===- CompareElements.h - are two tensors equal, element by element? ---------------*- C++ -*-===//
-#ifndef PARTITA_LIB_IMPORT_COMPAREELEMENTS_H
-#define PARTITA_LIB_IMPORT_COMPAREELEMENTS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_COMPAREELEMENTS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_COMPAREELEMENTS_H
 
 #include "partita/Import/ModelFile.h"
 
@@ -37,4 +37,4 @@ std::vector<char> readElements(ModelFile &file, const TensorData &data, int64_t 
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_COMPAREELEMENTS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_COMPAREELEMENTS_H

@@ -13,8 +13,8 @@
 //     module in its place
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_DROPPEDPARAMETERS_H
-#define PARTITA_LIB_IMPORT_DROPPEDPARAMETERS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_DROPPEDPARAMETERS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_DROPPEDPARAMETERS_H
 
 #include "lib/Import/File/Origins.h"
 
@@ -32,4 +32,4 @@ DroppedParameters findDropped(const onnx::GraphProto &graph, const Origins &orig
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_DROPPEDPARAMETERS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_DROPPEDPARAMETERS_H

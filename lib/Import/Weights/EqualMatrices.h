@@ -1,6 +1,6 @@
 //===- EqualMatrices.h - matrices that a file holds several times -------------------*- C++ -*-===//
-#ifndef PARTITA_LIB_IMPORT_EQUALMATRICES_H
-#define PARTITA_LIB_IMPORT_EQUALMATRICES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_EQUALMATRICES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_EQUALMATRICES_H
 
 #include "lib/Import/Weights/CompareElements.h"
 #include "partita/Import/TableCopies.h"
@@ -43,4 +43,4 @@ std::vector<std::vector<EqualMatrix>> findEqualMatrices(ModelFile &file,
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EQUALMATRICES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_EQUALMATRICES_H

@@ -15,8 +15,8 @@
 // equal matrices of the same modules.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_EQUALPARAMETERS_H
-#define PARTITA_LIB_IMPORT_EQUALPARAMETERS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_EQUALPARAMETERS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_EQUALPARAMETERS_H
 
 #include "lib/Import/Weights/EqualMatrices.h"
 #include "lib/Import/Weights/WeightTable.h"
@@ -60,4 +60,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EQUALPARAMETERS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_EQUALPARAMETERS_H

@@ -6,8 +6,8 @@
 // of a graph, backward and of every value: what all paths from a value to the outputs do with it.)
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_INITIALIZERUSES_H
-#define PARTITA_LIB_IMPORT_INITIALIZERUSES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_INITIALIZERUSES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_INITIALIZERUSES_H
 
 #include "onnx.pb.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -55,4 +55,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_INITIALIZERUSES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_INITIALIZERUSES_H

@@ -5,8 +5,8 @@
 // has no name for. Dynamo's record of a call has its text instead ("mul(%x, 0.5)", CallReaders.h).
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_LITERALS_H
-#define PARTITA_LIB_IMPORT_LITERALS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_LITERALS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_LITERALS_H
 
 #include "onnx.pb.h"
 #include "llvm/ADT/StringSet.h"
@@ -39,4 +39,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_LITERALS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_LITERALS_H

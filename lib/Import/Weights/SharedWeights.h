@@ -6,8 +6,8 @@
 // with one.
 //
 //===------------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_SHAREDWEIGHTS_H
-#define PARTITA_LIB_IMPORT_SHAREDWEIGHTS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_SHAREDWEIGHTS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_SHAREDWEIGHTS_H
 
 #include "partita/Import/ModelFile.h"
 #include "llvm/ADT/StringSet.h"
@@ -28,4 +28,4 @@ std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &b
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_SHAREDWEIGHTS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_SHAREDWEIGHTS_H

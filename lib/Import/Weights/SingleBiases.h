@@ -5,8 +5,8 @@
 // output, such as the head of a regression.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_SINGLEBIASES_H
-#define PARTITA_LIB_IMPORT_SINGLEBIASES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_SINGLEBIASES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_SINGLEBIASES_H
 
 #include "onnx.pb.h"
 #include "llvm/ADT/StringSet.h"
@@ -20,4 +20,4 @@ llvm::StringSet<> findSingleBiases(const onnx::GraphProto &graph);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_SINGLEBIASES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_SINGLEBIASES_H

@@ -4,8 +4,8 @@
 // table and adds its own.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WEIGHTDECIDER_H
-#define PARTITA_LIB_IMPORT_WEIGHTDECIDER_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTDECIDER_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTDECIDER_H
 
 #include "lib/Import/Weights/WeightTable.h"
 #include "partita/Support/NamePattern.h"
@@ -64,4 +64,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WEIGHTDECIDER_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTDECIDER_H

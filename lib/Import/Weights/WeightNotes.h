@@ -4,8 +4,8 @@
 // option or the export that decides. Tensors that an option has decided are left out.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WEIGHTNOTES_H
-#define PARTITA_LIB_IMPORT_WEIGHTNOTES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTNOTES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTNOTES_H
 
 #include "lib/Import/Weights/Merged/MergedTensors.h"
 #include "lib/Import/Weights/WeightTable.h"
@@ -104,4 +104,4 @@ std::string oneOf(llvm::ArrayRef<std::string> names, llvm::StringRef what = "ten
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WEIGHTNOTES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTNOTES_H

@@ -3,8 +3,8 @@
 // WeightDecider fills it, phase by phase; NoteFinder and Weights only read it.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WEIGHTTABLE_H
-#define PARTITA_LIB_IMPORT_WEIGHTTABLE_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTTABLE_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTTABLE_H
 
 #include "lib/Import/File/Exporter.h"
 #include "lib/Import/File/Origins.h"
@@ -91,4 +91,4 @@ struct WeightTable {
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WEIGHTTABLE_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTTABLE_H

@@ -4,8 +4,8 @@
 // that cannot be read or is too large, the answer is the one that changes nothing.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WEIGHTVALUES_H
-#define PARTITA_LIB_IMPORT_WEIGHTVALUES_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTVALUES_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTVALUES_H
 
 #include "lib/Import/Weights/CompareElements.h"
 #include "partita/Import/TableCopies.h"
@@ -52,4 +52,4 @@ bool hasFewNumbers(ModelFile &file, const TensorData &data);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WEIGHTVALUES_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTVALUES_H

@@ -13,8 +13,8 @@
 // Each remaining guess that training depends on becomes a note, which names the option that decides.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_WEIGHTS_H
-#define PARTITA_LIB_IMPORT_WEIGHTS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTS_H
 
 #include "dialects/Train/Tensors.h"
 #include "partita/Import/Import.h"
@@ -89,4 +89,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_WEIGHTS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_WEIGHTS_H

@@ -7,8 +7,8 @@
 // and this optimizer reads it, whatever its mesh and precision (sources.h). How it lies on disk:
 // checkpoint_files.h; who writes it: shards.h; when: saver.h.
 
-#ifndef PARTITA_RT_COMMON_CHECKPOINT_H
-#define PARTITA_RT_COMMON_CHECKPOINT_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_H
+#define PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_H
 
 #include "common/tensors/safetensors.h"
 #include "partita_rt/comm.h"
@@ -63,4 +63,4 @@ void writeOutputs(Rank &rank, const std::string &path);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_CHECKPOINT_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_H

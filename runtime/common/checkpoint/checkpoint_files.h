@@ -22,8 +22,8 @@
 // in the index's folder and have the recorded size and header. A reader checks the checksums of the
 // blocks that it takes elements from (partita_rt/checksum.h), and no others.
 
-#ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
-#define PARTITA_RT_COMMON_CHECKPOINT_FILES_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_FILES_H
+#define PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_FILES_H
 
 #include "common/tensors/safetensors.h"
 #include "common/tensors/tensor_shards.h"
@@ -114,4 +114,4 @@ std::string indexText(std::map<std::string, std::string> metadata,
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_CHECKPOINT_FILES_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_CHECKPOINT_FILES_H

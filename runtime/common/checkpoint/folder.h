@@ -5,8 +5,8 @@
 // was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
 // folder.
 
-#ifndef PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H
-#define PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H
+#define PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H
 
 #include "partita_rt/checkpoint_folder.h"
 
@@ -45,4 +45,4 @@ void removeSteps(const std::string &folder, const std::set<int64_t> &steps);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_CHECKPOINT_FOLDER_OF_RUN_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H

@@ -1,7 +1,7 @@
 // Gathers a sharded tensor in full, for rank 0 to write to a file.
 
-#ifndef PARTITA_RT_COMMON_FULL_TENSOR_H
-#define PARTITA_RT_COMMON_FULL_TENSOR_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_FULL_TENSOR_H
+#define PARTITA_RT_COMMON_CHECKPOINT_FULL_TENSOR_H
 
 #include "common/target.h"
 #include "common/tensors/tensor_shards.h"
@@ -27,4 +27,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_FULL_TENSOR_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_FULL_TENSOR_H

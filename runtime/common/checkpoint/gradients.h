@@ -1,7 +1,7 @@
 // What reads the gradients that a step exposes: a file of them, for --grads.
 
-#ifndef PARTITA_RT_COMMON_GRADIENTS_H
-#define PARTITA_RT_COMMON_GRADIENTS_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_GRADIENTS_H
+#define PARTITA_RT_COMMON_CHECKPOINT_GRADIENTS_H
 
 #include "partita_rt/program.h"
 
@@ -46,4 +46,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_GRADIENTS_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_GRADIENTS_H

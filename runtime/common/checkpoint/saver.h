@@ -12,8 +12,8 @@
 // returns when the file is complete. There is one save at a time: if the next one is due before, training
 // waits for complete().
 
-#ifndef PARTITA_RT_COMMON_SAVER_H
-#define PARTITA_RT_COMMON_SAVER_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_SAVER_H
+#define PARTITA_RT_COMMON_CHECKPOINT_SAVER_H
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/shards.h"
@@ -91,4 +91,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAVER_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_SAVER_H

@@ -5,8 +5,8 @@
 // The steps are apart, because a thread may write while the rank trains (saver.h): only the
 // checksums travel between ranks.
 
-#ifndef PARTITA_RT_COMMON_SHARDS_H
-#define PARTITA_RT_COMMON_SHARDS_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_SHARDS_H
+#define PARTITA_RT_COMMON_CHECKPOINT_SHARDS_H
 
 #include "common/checkpoint/checkpoint_files.h"
 #include "partita_rt/comm.h"
@@ -121,4 +121,4 @@ uint64_t hashOf(const std::map<std::string, std::string> &metadata);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SHARDS_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_SHARDS_H

@@ -11,8 +11,8 @@
 // was frozen has none. A parameter of the same type is read as it is:
 // with --stochastic-rounding it is not its master rounded to the nearest.
 
-#ifndef PARTITA_RT_COMMON_SOURCES_H
-#define PARTITA_RT_COMMON_SOURCES_H
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_SOURCES_H
+#define PARTITA_RT_COMMON_CHECKPOINT_SOURCES_H
 
 #include "common/checkpoint/checkpoint_files.h"
 #include "partita_rt/program.h"
@@ -70,4 +70,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SOURCES_H
+#endif // PARTITA_RT_COMMON_CHECKPOINT_SOURCES_H

@@ -16,8 +16,8 @@
 // (from 0) holds samples ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own
 // rows of it; so the global batch of a step is a function of (seed, t) and not of the ranks.
 
-#ifndef PARTITA_RT_COMMON_DATA_H
-#define PARTITA_RT_COMMON_DATA_H
+#ifndef PARTITA_RT_COMMON_DATA_DATA_H
+#define PARTITA_RT_COMMON_DATA_DATA_H
 
 #include "common/tensors/safetensors.h"
 #include "partita_rt/program.h"
@@ -101,4 +101,4 @@ int64_t vocabularyOf(const Program &program);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_DATA_H
+#endif // PARTITA_RT_COMMON_DATA_DATA_H

@@ -2,8 +2,8 @@
 // everywhere, rows of activations would be equal and the GPU would take less power, and so run at a
 // higher clock, than it does in training.
 
-#ifndef PARTITA_RT_COMMON_DRAWN_SAMPLES_H
-#define PARTITA_RT_COMMON_DRAWN_SAMPLES_H
+#ifndef PARTITA_RT_COMMON_DATA_DRAWN_SAMPLES_H
+#define PARTITA_RT_COMMON_DATA_DRAWN_SAMPLES_H
 
 #include "common/data/samples.h"
 
@@ -23,4 +23,4 @@ public:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_DRAWN_SAMPLES_H
+#endif // PARTITA_RT_COMMON_DATA_DRAWN_SAMPLES_H

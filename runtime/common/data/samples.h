@@ -9,8 +9,8 @@
 // last one ignored; shifted inputs are the targets shifted by one (in a program without targets:
 // the column 'labels').
 
-#ifndef PARTITA_RT_COMMON_SAMPLES_H
-#define PARTITA_RT_COMMON_SAMPLES_H
+#ifndef PARTITA_RT_COMMON_DATA_SAMPLES_H
+#define PARTITA_RT_COMMON_DATA_SAMPLES_H
 
 #include "common/data/data.h"
 
@@ -47,4 +47,4 @@ std::unique_ptr<Samples> openSamples(const std::string &argument, const char *op
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAMPLES_H
+#endif // PARTITA_RT_COMMON_DATA_SAMPLES_H

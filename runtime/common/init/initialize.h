@@ -1,7 +1,7 @@
 // Initializes a rank's parameters and optimizer states.
 
-#ifndef PARTITA_RT_COMMON_INITIALIZE_H
-#define PARTITA_RT_COMMON_INITIALIZE_H
+#ifndef PARTITA_RT_COMMON_INIT_INITIALIZE_H
+#define PARTITA_RT_COMMON_INIT_INITIALIZE_H
 
 #include "common/checkpoint/checkpoint.h"
 #include "partita_rt/program.h"
@@ -14,4 +14,4 @@ const ResumePoint *initialize(Rank &rank, const std::vector<ResumePoint> &points
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_INITIALIZE_H
+#endif // PARTITA_RT_COMMON_INIT_INITIALIZE_H

@@ -16,8 +16,8 @@
 // A matrix may be stored transposed if its shape shows it. Two candidates are an error that names
 // them; so is a parameter without one.
 
-#ifndef PARTITA_RT_COMMON_WEIGHTS_H
-#define PARTITA_RT_COMMON_WEIGHTS_H
+#ifndef PARTITA_RT_COMMON_INIT_WEIGHTS_H
+#define PARTITA_RT_COMMON_INIT_WEIGHTS_H
 
 #include "common/init/weights_file.h"
 #include "partita_rt/program.h"
@@ -36,4 +36,4 @@ std::vector<WeightMatch> matchWeights(const WeightsFile &file, const Program &pr
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_WEIGHTS_H
+#endif // PARTITA_RT_COMMON_INIT_WEIGHTS_H

@@ -6,8 +6,8 @@
 // whose files lie beside it (Hugging Face's `model.safetensors.index.json`); or a checkpoint, given
 // by its folder or its index.
 
-#ifndef PARTITA_RT_COMMON_WEIGHTS_FILE_H
-#define PARTITA_RT_COMMON_WEIGHTS_FILE_H
+#ifndef PARTITA_RT_COMMON_INIT_WEIGHTS_FILE_H
+#define PARTITA_RT_COMMON_INIT_WEIGHTS_FILE_H
 
 #include "common/checkpoint/checkpoint_files.h"
 
@@ -51,4 +51,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_WEIGHTS_FILE_H
+#endif // PARTITA_RT_COMMON_INIT_WEIGHTS_FILE_H

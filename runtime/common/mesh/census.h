@@ -1,8 +1,8 @@
 // Compares the collectives, messages and copies that a step issued with those that the compiler
 // announced: a difference is a bug in one of the two.
 
-#ifndef PARTITA_RT_COMMON_CENSUS_H
-#define PARTITA_RT_COMMON_CENSUS_H
+#ifndef PARTITA_RT_COMMON_MESH_CENSUS_H
+#define PARTITA_RT_COMMON_MESH_CENSUS_H
 
 #include "partita_rt/channel.h"
 #include "partita_rt/comm.h"
@@ -48,4 +48,4 @@ std::string censusText(const Program &program);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_CENSUS_H
+#endif // PARTITA_RT_COMMON_MESH_CENSUS_H

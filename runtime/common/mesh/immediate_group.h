@@ -1,7 +1,7 @@
 // Groups that never wait: of one rank, or over the rendezvous.
 
-#ifndef PARTITA_RT_COMMON_IMMEDIATE_GROUP_H
-#define PARTITA_RT_COMMON_IMMEDIATE_GROUP_H
+#ifndef PARTITA_RT_COMMON_MESH_IMMEDIATE_GROUP_H
+#define PARTITA_RT_COMMON_MESH_IMMEDIATE_GROUP_H
 
 #include "partita_rt/comm.h"
 
@@ -19,4 +19,4 @@ public:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_IMMEDIATE_GROUP_H
+#endif // PARTITA_RT_COMMON_MESH_IMMEDIATE_GROUP_H

@@ -2,7 +2,7 @@
 
 #include "common/mesh/launch.h"
 #include "common/run_options.h"
-#include "partita_rt/exit_status.h"
+#include "partita_rt/timeout.h"
 
 #include <algorithm>
 #include <atomic>
@@ -51,12 +51,11 @@ int ranksPerNode() {
 }
 
 double secondsFrom(const std::string &what, const std::string &text) {
-  char *end = nullptr;
-  double seconds = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !(seconds > 0 && seconds < 1e9))
+  std::optional<double> seconds = secondsIn(text);
+  if (!seconds)
     fail("%s%.40s: a number of seconds above 0 and below 1e9 is expected", what.c_str(),
          text.c_str());
-  return seconds;
+  return *seconds;
 }
 
 static std::atomic<double> givenTimeout{0}; ///< --timeout's; 0: not given
@@ -66,8 +65,8 @@ void setTimeoutSeconds(double seconds) { givenTimeout = seconds; }
 double timeoutSeconds() {
   if (double seconds = givenTimeout.load(std::memory_order_relaxed); seconds > 0)
     return seconds;
-  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
-  return text && *text ? secondsFrom("PARTITA_RT_TIMEOUT=", text) : kTimeoutSeconds;
+  std::string text = timeoutInEnvironment();
+  return text.empty() ? kTimeoutSeconds : secondsFrom(std::string(kTimeoutVariable) + "=", text);
 }
 
 } // namespace partita_rt

@@ -1,7 +1,7 @@
 // Starts ranks: as threads of this process, or as the processes that a launcher started.
 
-#ifndef PARTITA_RT_COMMON_LAUNCH_H
-#define PARTITA_RT_COMMON_LAUNCH_H
+#ifndef PARTITA_RT_COMMON_MESH_LAUNCH_H
+#define PARTITA_RT_COMMON_MESH_LAUNCH_H
 
 #include "partita_rt/comm.h"
 
@@ -81,4 +81,4 @@ double secondsFrom(const std::string &what, const std::string &text);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_LAUNCH_H
+#endif // PARTITA_RT_COMMON_MESH_LAUNCH_H

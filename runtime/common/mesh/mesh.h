@@ -1,7 +1,7 @@
 // The mesh: coordinates of ranks, groups and channels, independent of the transport.
 
-#ifndef PARTITA_RT_COMMON_MESH_H
-#define PARTITA_RT_COMMON_MESH_H
+#ifndef PARTITA_RT_COMMON_MESH_MESH_H
+#define PARTITA_RT_COMMON_MESH_MESH_H
 
 #include "partita_rt/program.h"
 
@@ -61,4 +61,4 @@ std::vector<ChannelEndpoint> channelsOf(const Rank &rank);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_H
+#endif // PARTITA_RT_COMMON_MESH_MESH_H

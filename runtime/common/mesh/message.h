@@ -1,8 +1,8 @@
 // A message as the transports of all targets see it, with the data that the two ends of its channel
 // compare.
 
-#ifndef PARTITA_RT_COMMON_MESSAGE_H
-#define PARTITA_RT_COMMON_MESSAGE_H
+#ifndef PARTITA_RT_COMMON_MESH_MESSAGE_H
+#define PARTITA_RT_COMMON_MESH_MESSAGE_H
 
 #include "common/mesh/mesh.h"
 #include "partita_rt/channel.h"
@@ -62,4 +62,4 @@ uint64_t delaysOf(const ChannelTests &tests, int rank, int row);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESSAGE_H
+#endif // PARTITA_RT_COMMON_MESH_MESSAGE_H

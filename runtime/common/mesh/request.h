@@ -1,7 +1,7 @@
 // A collective as the transports of all targets see it, with the data that ranks compare.
 
-#ifndef PARTITA_RT_COMMON_REQUEST_H
-#define PARTITA_RT_COMMON_REQUEST_H
+#ifndef PARTITA_RT_COMMON_MESH_REQUEST_H
+#define PARTITA_RT_COMMON_MESH_REQUEST_H
 
 #include "partita_rt/comm.h"
 
@@ -102,4 +102,4 @@ std::string mismatchText(const std::string &axis, int rankA, const Signature &a,
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_REQUEST_H
+#endif // PARTITA_RT_COMMON_MESH_REQUEST_H

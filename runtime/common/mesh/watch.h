@@ -5,8 +5,8 @@
 // at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
 // is none of these: the one for which it waits, and so on, is.
 
-#ifndef PARTITA_RT_COMMON_WATCH_H
-#define PARTITA_RT_COMMON_WATCH_H
+#ifndef PARTITA_RT_COMMON_MESH_WATCH_H
+#define PARTITA_RT_COMMON_MESH_WATCH_H
 
 #include "common/mesh/rank_position.h"
 
@@ -84,4 +84,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_WATCH_H
+#endif // PARTITA_RT_COMMON_MESH_WATCH_H

@@ -6,8 +6,8 @@
 // later: what a rank says after step n, the others read when they end step n + 1, and it is complete
 // once they all have begun step n + 2.
 
-#ifndef PARTITA_RT_COMMON_AGREEMENT_H
-#define PARTITA_RT_COMMON_AGREEMENT_H
+#ifndef PARTITA_RT_COMMON_RUN_AGREEMENT_H
+#define PARTITA_RT_COMMON_RUN_AGREEMENT_H
 
 #include "partita_rt/comm.h"
 
@@ -51,4 +51,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_AGREEMENT_H
+#endif // PARTITA_RT_COMMON_RUN_AGREEMENT_H

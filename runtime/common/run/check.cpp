@@ -1,7 +1,7 @@
 // Checks the tables of a program before anything runs, so that an emitter's mistake is one message.
 
 #include "common/mesh/census.h"
-#include "common/run/options.h"
+#include "common/run/command_line.h"
 #include "common/tensors/layout.h"
 
 #include <algorithm>

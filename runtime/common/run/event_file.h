@@ -13,8 +13,8 @@
 // All little-endian. There is one file per run: a resumed run begins a new one, whose session log
 // makes TensorBoard discard older files' events from its first step on.
 
-#ifndef PARTITA_RT_COMMON_EVENT_FILE_H
-#define PARTITA_RT_COMMON_EVENT_FILE_H
+#ifndef PARTITA_RT_COMMON_RUN_EVENT_FILE_H
+#define PARTITA_RT_COMMON_RUN_EVENT_FILE_H
 
 #include <cstdint>
 #include <cstdio>
@@ -47,4 +47,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_EVENT_FILE_H
+#endif // PARTITA_RT_COMMON_RUN_EVENT_FILE_H

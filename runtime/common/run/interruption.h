@@ -6,8 +6,8 @@
 // Launchers send a signal twice (`timeout` to the process and to its group, a terminal to the group
 // and then `partita run`), so a second one counts only if it comes at least a second after the first.
 
-#ifndef PARTITA_RT_COMMON_INTERRUPTION_H
-#define PARTITA_RT_COMMON_INTERRUPTION_H
+#ifndef PARTITA_RT_COMMON_RUN_INTERRUPTION_H
+#define PARTITA_RT_COMMON_RUN_INTERRUPTION_H
 
 #include <string>
 
@@ -53,4 +53,4 @@ void endBySignal(int signal);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_INTERRUPTION_H
+#endif // PARTITA_RT_COMMON_RUN_INTERRUPTION_H

@@ -1,7 +1,7 @@
 // The options for a run's learning rates, checked against the schedule and the program.
 
-#ifndef PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H
-#define PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H
+#ifndef PARTITA_RT_COMMON_RUN_LR_SCHEDULE_OPTIONS_H
+#define PARTITA_RT_COMMON_RUN_LR_SCHEDULE_OPTIONS_H
 
 #include "common/run_options.h"
 
@@ -21,4 +21,4 @@ bool setsBetas(const LrSchedule &schedule);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_LR_SCHEDULE_OPTIONS_H
+#endif // PARTITA_RT_COMMON_RUN_LR_SCHEDULE_OPTIONS_H

@@ -10,15 +10,15 @@
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/message.h"
+#include "common/run/command_line.h"
 #include "common/run/interruption.h"
 #include "common/run/metrics.h"
-#include "common/run/options.h"
 #include "common/run/same_build.h"
 #include "common/run/same_options.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
-#include "partita_rt/option_words.h"
 #include "partita_rt/printable.h"
+#include "partita_rt/timeout.h"
 
 #include <algorithm>
 #include <atomic>
@@ -288,14 +288,8 @@ void printText(const Program &program, const RunOptions &options) {
 /// processes that start take a moment.
 static void setTimeoutOfJoining(int argc, char **argv) {
   constexpr double kLeastSeconds = 30;
-  std::optional<std::string> text =
-      optionValue(std::vector<std::string>(argv + 1, argv + argc), "--timeout");
-  if (!text)
-    return;
-  try {
-    setTimeoutSeconds(std::max(kLeastSeconds, secondsFrom("", *text)));
-  } catch (const Error &) { // reported with the other options
-  }
+  if (std::optional<double> seconds = timeoutIn(std::vector<std::string>(argv + 1, argv + argc)))
+    setTimeoutSeconds(std::max(kLeastSeconds, *seconds));
 }
 
 int programMain(int argc, char **argv, const Program &program) {

@@ -4,6 +4,7 @@
 
 #include "common/grouped.h"
 #include "common/temporary_file.h"
+#include "partita_rt/abandoned.h"
 #include "partita_rt/launchers.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/scale_text.h"

@@ -1,7 +1,7 @@
 // A run's reports: progress, the log, TensorBoard. Rank 0 only.
 
-#ifndef PARTITA_RT_COMMON_METRICS_H
-#define PARTITA_RT_COMMON_METRICS_H
+#ifndef PARTITA_RT_COMMON_RUN_METRICS_H
+#define PARTITA_RT_COMMON_RUN_METRICS_H
 
 #include "common/run/event_file.h"
 #include "common/run/stragglers.h"
@@ -113,4 +113,4 @@ std::string duration(double seconds);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_METRICS_H
+#endif // PARTITA_RT_COMMON_RUN_METRICS_H

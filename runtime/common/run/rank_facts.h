@@ -1,7 +1,7 @@
 // What a rank reports of itself, so that all ranks can be compared with rank 0.
 
-#ifndef PARTITA_RT_COMMON_RANK_FACTS_H
-#define PARTITA_RT_COMMON_RANK_FACTS_H
+#ifndef PARTITA_RT_COMMON_RUN_RANK_FACTS_H
+#define PARTITA_RT_COMMON_RUN_RANK_FACTS_H
 
 #include <optional>
 #include <string>
@@ -29,4 +29,4 @@ std::optional<RankDifference> firstDifference(const std::vector<std::string> &te
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_RANK_FACTS_H
+#endif // PARTITA_RT_COMMON_RUN_RANK_FACTS_H

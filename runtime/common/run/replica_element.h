@@ -1,7 +1,7 @@
 // Which runs of a rank's memory are a tensor's, and where replicas of it differ.
 
-#ifndef PARTITA_RT_COMMON_REPLICA_ELEMENT_H
-#define PARTITA_RT_COMMON_REPLICA_ELEMENT_H
+#ifndef PARTITA_RT_COMMON_RUN_REPLICA_ELEMENT_H
+#define PARTITA_RT_COMMON_RUN_REPLICA_ELEMENT_H
 
 #include "common/run/replica_sets.h"
 #include "common/target.h"
@@ -21,4 +21,4 @@ std::string differingElementText(const Rank &rank, const TensorShard &shard,
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_REPLICA_ELEMENT_H
+#endif // PARTITA_RT_COMMON_RUN_REPLICA_ELEMENT_H

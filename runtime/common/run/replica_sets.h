@@ -4,8 +4,8 @@
 // decides who writes it into a checkpoint (firstOwner). The tables repeat the compiler's types: an
 // axis that does not split a parameter or state leaves it invariant.
 
-#ifndef PARTITA_RT_COMMON_REPLICA_SETS_H
-#define PARTITA_RT_COMMON_REPLICA_SETS_H
+#ifndef PARTITA_RT_COMMON_RUN_REPLICA_SETS_H
+#define PARTITA_RT_COMMON_RUN_REPLICA_SETS_H
 
 #include "common/tensors/tensor_shards.h"
 
@@ -50,4 +50,4 @@ std::string differenceText(const std::vector<ReplicaDifference> &differences,
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_REPLICA_SETS_H
+#endif // PARTITA_RT_COMMON_RUN_REPLICA_SETS_H

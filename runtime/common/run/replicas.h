@@ -10,8 +10,8 @@
 // exposes are sampled, and at the first that is not finite a rank hashes its replicas, before the
 // update: what it compares if the run would fail for its loss.
 
-#ifndef PARTITA_RT_COMMON_REPLICAS_H
-#define PARTITA_RT_COMMON_REPLICAS_H
+#ifndef PARTITA_RT_COMMON_RUN_REPLICAS_H
+#define PARTITA_RT_COMMON_RUN_REPLICAS_H
 
 #include "common/checkpoint/gradients.h"
 #include "common/run/replica_sets.h"
@@ -80,4 +80,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_REPLICAS_H
+#endif // PARTITA_RT_COMMON_RUN_REPLICAS_H

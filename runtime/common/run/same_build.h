@@ -1,8 +1,8 @@
 // Are all ranks' programs the same build? Ranks of different ones would compute different bits, or
 // take each other's messages for something else.
 
-#ifndef PARTITA_RT_COMMON_SAME_BUILD_H
-#define PARTITA_RT_COMMON_SAME_BUILD_H
+#ifndef PARTITA_RT_COMMON_RUN_SAME_BUILD_H
+#define PARTITA_RT_COMMON_RUN_SAME_BUILD_H
 
 #include "partita_rt/program.h"
 
@@ -19,4 +19,4 @@ std::string differingBuilds(const std::vector<std::string> &texts);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAME_BUILD_H
+#endif // PARTITA_RT_COMMON_RUN_SAME_BUILD_H

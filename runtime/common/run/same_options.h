@@ -1,8 +1,8 @@
 // Were all ranks started for the same run? Ranks that are processes have command lines of their own:
 // with different options or data they would train different models, or wait for each other in vain.
 
-#ifndef PARTITA_RT_COMMON_SAME_OPTIONS_H
-#define PARTITA_RT_COMMON_SAME_OPTIONS_H
+#ifndef PARTITA_RT_COMMON_RUN_SAME_OPTIONS_H
+#define PARTITA_RT_COMMON_RUN_SAME_OPTIONS_H
 
 #include "common/run/train.h"
 
@@ -20,4 +20,4 @@ std::string differingSessions(const std::vector<std::string> &texts);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAME_OPTIONS_H
+#endif // PARTITA_RT_COMMON_RUN_SAME_OPTIONS_H

@@ -1,7 +1,7 @@
 // Decides after each step whether the run saves, or ends by a signal, so that all ranks decide alike.
 
-#ifndef PARTITA_RT_COMMON_SAVING_H
-#define PARTITA_RT_COMMON_SAVING_H
+#ifndef PARTITA_RT_COMMON_RUN_SAVING_H
+#define PARTITA_RT_COMMON_RUN_SAVING_H
 
 #include "common/checkpoint/saver.h"
 #include "common/run/agreement.h"
@@ -43,4 +43,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAVING_H
+#endif // PARTITA_RT_COMMON_RUN_SAVING_H

@@ -1,7 +1,7 @@
 // Seconds since a moment, on the clock that never jumps.
 
-#ifndef PARTITA_RT_COMMON_SECONDS_H
-#define PARTITA_RT_COMMON_SECONDS_H
+#ifndef PARTITA_RT_COMMON_RUN_SECONDS_H
+#define PARTITA_RT_COMMON_RUN_SECONDS_H
 
 #include <chrono>
 
@@ -15,4 +15,4 @@ inline double secondsSince(Clock::time_point begin) {
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SECONDS_H
+#endif // PARTITA_RT_COMMON_RUN_SECONDS_H

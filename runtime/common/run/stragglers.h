@@ -5,8 +5,8 @@
 // A fast rank waits for a slow one, and then has as long a step. So waits do not count: the slowest
 // rank is the one with the most work of its own, which waits least.
 
-#ifndef PARTITA_RT_COMMON_STRAGGLERS_H
-#define PARTITA_RT_COMMON_STRAGGLERS_H
+#ifndef PARTITA_RT_COMMON_RUN_STRAGGLERS_H
+#define PARTITA_RT_COMMON_RUN_STRAGGLERS_H
 
 #include "common/mesh/rank_position.h"
 
@@ -53,4 +53,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_STRAGGLERS_H
+#endif // PARTITA_RT_COMMON_RUN_STRAGGLERS_H

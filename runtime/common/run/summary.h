@@ -1,7 +1,7 @@
 // The closing lines of a run: data communicated and copied, and memory used.
 
-#ifndef PARTITA_RT_COMMON_SUMMARY_H
-#define PARTITA_RT_COMMON_SUMMARY_H
+#ifndef PARTITA_RT_COMMON_RUN_SUMMARY_H
+#define PARTITA_RT_COMMON_RUN_SUMMARY_H
 
 #include "common/mesh/census.h"
 #include "partita_rt/comm.h"
@@ -34,4 +34,4 @@ void printMemory(const Rank &rank, const RunOptions &options);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SUMMARY_H
+#endif // PARTITA_RT_COMMON_RUN_SUMMARY_H

@@ -136,41 +136,54 @@ std::string Loop::nonfinite() const {
   return index < 0 ? "the norm alone" : rank.program->parameters[index].name;
 }
 
-/// Fails if training cannot continue after this step; a skipped step is not such a case.
-void Loop::checkReport(int64_t number) const {
-  if (rank.report.tokenCount == 0)
-    fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
-         "leave such samples out of the data, or take more per step (batch, --accumulate)",
-         (long long)number, ignoredLabel(*rank.program).c_str());
-  if (rank.report.scaleExhausted && !std::isfinite(rank.report.loss))
-    fail("the loss of step %lld is %s, which no loss scale changes: the forward pass itself is "
-         "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
-         (long long)number, format("%f", double(rank.report.loss)).c_str());
-  if (rank.report.scaleExhausted)
-    fail("the gradients of step %lld are infinite at the smallest loss scale, %s, first that of "
-         "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
-         "smaller minimum",
-         (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
-  std::string ownLoss;
-  if (rank.report.tokenCount < 0)
-    ownLoss = std::string("; a loss that ignores some labels needs one that counts in each ") +
-              (rank.program->accumulate > 1 ? "micro-batch" : "step");
-  bool skips = rank.report.skippedSteps > skipped; // the scale was too large; the next one is not
-  if (!std::isfinite(rank.report.loss) && !skips)
-    fail("the loss of step %lld is %s; a lower --lr or a --warmup-steps%s may help%s",
-         (long long)number, format("%f", double(rank.report.loss)).c_str(),
-         rank.program->reads.gradientClip ? " or a --clip" : "", ownLoss.c_str());
-  if (!std::isfinite(rank.report.gradientNorm) && !skips)
-    fail(
-        "the gradient norm of step %lld is %s, so nothing can be clipped by it; the first parameter "
-        "whose gradient is not finite is %.200s; a lower --lr or a --warmup-steps may help",
-        (long long)number, format("%f", double(rank.report.gradientNorm)).c_str(),
-        nonfinite().c_str());
-}
-
 /// Are its loss and gradient norm finite?
 static bool isFinite(const StepReport &report) {
   return std::isfinite(report.loss) && std::isfinite(report.gradientNorm);
+}
+
+/// Fails because of a step's result, which the same step would have again. `what`: step and result, as all
+/// ranks see it; `rest`: the message after that.
+[[noreturn]] void failStep(const std::string &what, const std::string &rest) {
+  noteFailedStep(what);
+  fail("%s%s", what.c_str(), rest.c_str());
+}
+
+/// Fails if training cannot continue after this step; a skipped step is not such a case.
+void Loop::checkReport(int64_t number) const {
+  const StepReport &report = rank.report;
+  if (report.tokenCount != 0 && !report.scaleExhausted && isFinite(report))
+    return;
+  std::string step = "step " + std::to_string(number), loss = format("%f", double(report.loss));
+  std::string first = nonfinite().substr(0, 200);
+  if (report.tokenCount == 0)
+    failStep("no label of " + step + " counts",
+             ", all are ignored" + ignoredLabel(*rank.program) +
+                 ": its loss would be the mean of nothing; leave such samples out of the data, or "
+                 "take more per step (batch, --accumulate)");
+  if (report.scaleExhausted && !std::isfinite(report.loss))
+    failStep(
+        "the loss of " + step + " is " + loss,
+        ", which no loss scale changes: the forward pass itself is beyond its type; --precision "
+        "bfloat16 has the range of float32, float16 ends at 65504");
+  if (report.scaleExhausted)
+    failStep("the gradients of " + step + " are infinite at the smallest loss scale",
+             ", " + scaleText(double(report.lossScale)) + ", first that of " + first +
+                 ": they are too large even so; a lower --lr or a --warmup-steps may help, or a "
+                 "smaller minimum");
+  std::string ownLoss;
+  if (report.tokenCount < 0)
+    ownLoss = std::string("; a loss that ignores some labels needs one that counts in each ") +
+              (rank.program->accumulate > 1 ? "micro-batch" : "step");
+  bool skips = report.skippedSteps > skipped; // the scale was too large; the next one is not
+  if (!std::isfinite(report.loss) && !skips)
+    failStep("the loss of " + step + " is " + loss,
+             std::string("; a lower --lr or a --warmup-steps") +
+                 (rank.program->reads.gradientClip ? " or a --clip" : "") + " may help" + ownLoss);
+  if (!std::isfinite(report.gradientNorm) && !skips)
+    failStep(
+        "the gradient norm of " + step + " is " + format("%f", double(report.gradientNorm)),
+        ", so nothing can be clipped by it; the first parameter whose gradient is not finite is " +
+            first + "; a lower --lr or a --warmup-steps may help");
 }
 
 bool Loop::evaluatesAfter(int64_t number) const {

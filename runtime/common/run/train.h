@@ -1,7 +1,7 @@
 // The training loop of one rank.
 
-#ifndef PARTITA_RT_COMMON_TRAIN_H
-#define PARTITA_RT_COMMON_TRAIN_H
+#ifndef PARTITA_RT_COMMON_RUN_TRAIN_H
+#define PARTITA_RT_COMMON_RUN_TRAIN_H
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/data/samples.h"
@@ -29,4 +29,4 @@ int runRankProgram(Rank &rank, const Session &session);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_TRAIN_H
+#endif // PARTITA_RT_COMMON_RUN_TRAIN_H

@@ -1,7 +1,7 @@
 // Locates a rank's shard in the full tensor.
 
-#ifndef PARTITA_RT_COMMON_LAYOUT_H
-#define PARTITA_RT_COMMON_LAYOUT_H
+#ifndef PARTITA_RT_COMMON_TENSORS_LAYOUT_H
+#define PARTITA_RT_COMMON_TENSORS_LAYOUT_H
 
 #include "partita_rt/program.h"
 
@@ -184,4 +184,4 @@ inline void forRunsInBlocks(const Program &program, const int *coordinates, cons
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_LAYOUT_H
+#endif // PARTITA_RT_COMMON_TENSORS_LAYOUT_H

@@ -1,8 +1,8 @@
 // A file's bytes, mapped read-only. A file that becomes shorter while it is mapped ends the process
 // with a line that names it, instead of by SIGBUS.
 
-#ifndef PARTITA_RT_COMMON_MAPPED_FILE_H
-#define PARTITA_RT_COMMON_MAPPED_FILE_H
+#ifndef PARTITA_RT_COMMON_TENSORS_MAPPED_FILE_H
+#define PARTITA_RT_COMMON_TENSORS_MAPPED_FILE_H
 
 #include "partita_rt/types.h"
 
@@ -41,4 +41,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MAPPED_FILE_H
+#endif // PARTITA_RT_COMMON_TENSORS_MAPPED_FILE_H

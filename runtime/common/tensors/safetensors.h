@@ -8,8 +8,8 @@
 // that a run writes have checksums (partita_rt/checksum.h): the header's is compared when the file is
 // opened, those of the data by their reader (StoredTensor::check).
 
-#ifndef PARTITA_RT_COMMON_SAFETENSORS_H
-#define PARTITA_RT_COMMON_SAFETENSORS_H
+#ifndef PARTITA_RT_COMMON_TENSORS_SAFETENSORS_H
+#define PARTITA_RT_COMMON_TENSORS_SAFETENSORS_H
 
 #include "common/temporary_file.h"
 #include "common/tensors/mapped_file.h"
@@ -113,4 +113,4 @@ int64_t convertFloats(void *out, DType to, const unsigned char *in, DType from, 
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_SAFETENSORS_H
+#endif // PARTITA_RT_COMMON_TENSORS_SAFETENSORS_H

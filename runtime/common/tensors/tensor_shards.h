@@ -1,7 +1,7 @@
 // A rank's shards of a program's tensors, and which rank writes which into a checkpoint.
 
-#ifndef PARTITA_RT_COMMON_TENSOR_SHARDS_H
-#define PARTITA_RT_COMMON_TENSOR_SHARDS_H
+#ifndef PARTITA_RT_COMMON_TENSORS_TENSOR_SHARDS_H
+#define PARTITA_RT_COMMON_TENSORS_TENSOR_SHARDS_H
 
 #include "partita_rt/program.h"
 #include "partita_rt/slices.h"
@@ -54,4 +54,4 @@ std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &spli
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_TENSOR_SHARDS_H
+#endif // PARTITA_RT_COMMON_TENSORS_TENSOR_SHARDS_H

@@ -4,8 +4,8 @@
 // kRowsOfWarp rows and lanes are keys; for matmuls with rows of V, K, Q and dO, lanes are elements
 // of a head.
 
-#ifndef PARTITA_RT_CUDA_ATTENTION_CUH
-#define PARTITA_RT_CUDA_ATTENTION_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_CUH
+#define PARTITA_RT_CUDA_ATTENTION_ATTENTION_CUH
 
 #include "cuda/kernels/row.cuh"
 #include "partita_rt/attention_drops.h"
@@ -173,4 +173,4 @@ inline dim3 attentionGrid(int64_t tiles, int64_t heads, int64_t batch) {
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ATTENTION_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_CUH

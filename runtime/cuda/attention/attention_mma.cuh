@@ -5,8 +5,8 @@
 // A tile's rows are D + 8 elements apart, an odd number of 16 bytes: the eight rows of an 8 x 8
 // matrix hit all banks, and addresses are a base and constants.
 
-#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_CUH
-#define PARTITA_RT_CUDA_ATTENTION_MMA_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_CUH
 
 #include "cuda/attention/attention.cuh"
 #include "cuda/attention/mma.cuh"
@@ -352,4 +352,4 @@ bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ATTENTION_MMA_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_CUH

@@ -1,8 +1,8 @@
 // Shared by the backward passes on tensor cores, through mma.sync and wgmma: scalars per query, the
 // tiles of queries streamed past a tile of keys, tiles of scores whose rows are keys.
 
-#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
-#define PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
+#define PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
 
 #include "cuda/attention/attention_mma_drops.cuh"
 
@@ -125,4 +125,4 @@ __device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor)
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ATTENTION_MMA_BACKWARD_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH

@@ -4,8 +4,8 @@
 // begin at multiples of four, and so do tiles: the lanes that share four keys draw different words and
 // exchange parts of them, so that a lane draws one word for four elements.
 
-#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_DROPS_CUH
-#define PARTITA_RT_CUDA_ATTENTION_MMA_DROPS_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_DROPS_CUH
+#define PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_DROPS_CUH
 
 #include "cuda/attention/attention_mma.cuh"
 
@@ -111,4 +111,4 @@ __device__ inline void markDropped(float (&weights)[kTiles][kColumns][4],
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ATTENTION_MMA_DROPS_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_DROPS_CUH

@@ -4,8 +4,8 @@
 //
 // A tile of [rows, D] is D / 64 consecutive panels of wgmma.cuh.
 
-#ifndef PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
-#define PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_CUH
 
 #include "cuda/attention/attention_mma_drops.cuh"
 #include "cuda/attention/wgmma.cuh"
@@ -164,4 +164,4 @@ __device__ inline int groupOfThread() {
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_CUH

@@ -1,8 +1,8 @@
 // cuDNN as a library of fused attention (fused_library.h): for the current device, or for a device
 // that is described.
 
-#ifndef PARTITA_RT_CUDA_CUDNN_ATTENTION_H
-#define PARTITA_RT_CUDA_CUDNN_ATTENTION_H
+#ifndef PARTITA_RT_CUDA_ATTENTION_CUDNN_ATTENTION_H
+#define PARTITA_RT_CUDA_ATTENTION_CUDNN_ATTENTION_H
 
 #include "cuda/attention/cudnn_graph.h"
 
@@ -40,4 +40,4 @@ private:
 
 #endif // PARTITA_RT_CUDNN
 
-#endif // PARTITA_RT_CUDA_CUDNN_ATTENTION_H
+#endif // PARTITA_RT_CUDA_ATTENTION_CUDNN_ATTENTION_H

@@ -2,8 +2,8 @@
 // the pattern to which NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward`, the latter with
 // use_deterministic_algorithm or without.
 
-#ifndef PARTITA_RT_CUDA_CUDNN_GRAPH_H
-#define PARTITA_RT_CUDA_CUDNN_GRAPH_H
+#ifndef PARTITA_RT_CUDA_ATTENTION_CUDNN_GRAPH_H
+#define PARTITA_RT_CUDA_ATTENTION_CUDNN_GRAPH_H
 
 #include "cuda/attention/cudnn_library.h"
 #include "cuda/attention/fused_library.h"
@@ -88,4 +88,4 @@ private:
 
 #endif // PARTITA_RT_CUDNN
 
-#endif // PARTITA_RT_CUDA_CUDNN_GRAPH_H
+#endif // PARTITA_RT_CUDA_ATTENTION_CUDNN_GRAPH_H

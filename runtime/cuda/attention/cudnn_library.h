@@ -1,8 +1,8 @@
 // cuDNN for attention, loaded on demand so that a program runs without it, and its descriptors.
 // Empty without cuDNN's headers, or with those of a version before 9.16.
 
-#ifndef PARTITA_RT_CUDA_CUDNN_LIBRARY_H
-#define PARTITA_RT_CUDA_CUDNN_LIBRARY_H
+#ifndef PARTITA_RT_CUDA_ATTENTION_CUDNN_LIBRARY_H
+#define PARTITA_RT_CUDA_ATTENTION_CUDNN_LIBRARY_H
 
 #if __has_include(<cudnn_graph.h>)
 #include <cudnn_graph.h>
@@ -90,4 +90,4 @@ private:
 
 #endif // PARTITA_RT_CUDNN
 
-#endif // PARTITA_RT_CUDA_CUDNN_LIBRARY_H
+#endif // PARTITA_RT_CUDA_ATTENTION_CUDNN_LIBRARY_H

@@ -7,8 +7,8 @@
 // captured in a CUDA graph. All of it depends only on shapes, the device and the library; so do the
 // bits, as the library is asked for deterministic kernels, unless AttentionBy says otherwise.
 
-#ifndef PARTITA_RT_CUDA_FUSED_ATTENTION_H
-#define PARTITA_RT_CUDA_FUSED_ATTENTION_H
+#ifndef PARTITA_RT_CUDA_ATTENTION_FUSED_ATTENTION_H
+#define PARTITA_RT_CUDA_ATTENTION_FUSED_ATTENTION_H
 
 #include "cuda/attention/fused_library.h"
 #include "partita_rt/cuda/stream.h"
@@ -97,4 +97,4 @@ std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_FUSED_ATTENTION_H
+#endif // PARTITA_RT_CUDA_ATTENTION_FUSED_ATTENTION_H

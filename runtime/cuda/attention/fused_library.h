@@ -1,8 +1,8 @@
 // The interface to a library of fused attention kernels: returns a plan for a shape. The library is
 // cuDNN (cudnn_attention.cpp).
 
-#ifndef PARTITA_RT_CUDA_FUSED_LIBRARY_H
-#define PARTITA_RT_CUDA_FUSED_LIBRARY_H
+#ifndef PARTITA_RT_CUDA_ATTENTION_FUSED_LIBRARY_H
+#define PARTITA_RT_CUDA_ATTENTION_FUSED_LIBRARY_H
 
 #include "partita_rt/types.h"
 
@@ -77,4 +77,4 @@ std::string findCudnn(std::string &why);
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_FUSED_LIBRARY_H
+#endif // PARTITA_RT_CUDA_ATTENTION_FUSED_LIBRARY_H

@@ -11,8 +11,8 @@
 //
 // So two neighbouring C's, rounded, form an A, and rows of C are reduced over the four lanes of g.
 
-#ifndef PARTITA_RT_CUDA_MMA_CUH
-#define PARTITA_RT_CUDA_MMA_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_MMA_CUH
 
 #include "cuda/kernels/async_copy.cuh"
 
@@ -73,4 +73,4 @@ using without_nvcc::roundPair;
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_MMA_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_MMA_CUH

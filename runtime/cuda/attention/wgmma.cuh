@@ -23,8 +23,8 @@
 // operand `left` in registers for one matmul only: if one is kept for later matmuls, ptxas 13.0
 // reuses its registers for other values.
 
-#ifndef PARTITA_RT_CUDA_WGMMA_CUH
-#define PARTITA_RT_CUDA_WGMMA_CUH
+#ifndef PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH
 
 #include "cuda/attention/mma.cuh"
 
@@ -157,4 +157,4 @@ using without_nvcc::waitForMatmuls;
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_WGMMA_CUH
+#endif // PARTITA_RT_CUDA_ATTENTION_WGMMA_CUH

@@ -1,7 +1,7 @@
 // Times each kernel of one step, with events on the compute stream (PARTITA_RT_KERNEL_TIMES).
 
-#ifndef PARTITA_RT_CUDA_EVENT_TIMES_H
-#define PARTITA_RT_CUDA_EVENT_TIMES_H
+#ifndef PARTITA_RT_CUDA_GPU_EVENT_TIMES_H
+#define PARTITA_RT_CUDA_GPU_EVENT_TIMES_H
 
 #include "partita_rt/cuda/kernel_times.h"
 
@@ -41,4 +41,4 @@ int64_t timedStep();
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_EVENT_TIMES_H
+#endif // PARTITA_RT_CUDA_GPU_EVENT_TIMES_H

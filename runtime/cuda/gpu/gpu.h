@@ -1,7 +1,7 @@
 // The runtime's state of a rank's GPU: memory, streams, captured functions.
 
-#ifndef PARTITA_RT_CUDA_GPU_H
-#define PARTITA_RT_CUDA_GPU_H
+#ifndef PARTITA_RT_CUDA_GPU_GPU_H
+#define PARTITA_RT_CUDA_GPU_GPU_H
 
 #include "cuda/attention/fused_attention.h"
 #include "cuda/gpu/event_times.h"
@@ -83,4 +83,4 @@ private:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_GPU_H
+#endif // PARTITA_RT_CUDA_GPU_GPU_H

@@ -1,8 +1,8 @@
 // Copies between a GPU and its host, and work of the host, on streams of their own
 // (partita_rt/transfer.h).
 
-#ifndef PARTITA_RT_CUDA_TRANSFER_H
-#define PARTITA_RT_CUDA_TRANSFER_H
+#ifndef PARTITA_RT_CUDA_GPU_TRANSFER_H
+#define PARTITA_RT_CUDA_GPU_TRANSFER_H
 
 #include "cuda/memory/memory.h"
 #include "partita_rt/transfer.h"
@@ -75,4 +75,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CUDA_TRANSFER_H
+#endif // PARTITA_RT_CUDA_GPU_TRANSFER_H

@@ -2,8 +2,8 @@
 // registers while in flight. Without nvcc (launch.cuh), <without_nvcc/mma.h> has functions of these
 // names.
 
-#ifndef PARTITA_RT_CUDA_ASYNC_COPY_CUH
-#define PARTITA_RT_CUDA_ASYNC_COPY_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_ASYNC_COPY_CUH
+#define PARTITA_RT_CUDA_KERNELS_ASYNC_COPY_CUH
 
 #include "partita_rt/cuda/launch.cuh"
 
@@ -51,4 +51,4 @@ using without_nvcc::waitForCopies;
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ASYNC_COPY_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_ASYNC_COPY_CUH

@@ -1,8 +1,8 @@
 // Sums over rows in two launches: blocks of rows compute partial sums in float, in scratch memory,
 // which are then added in order. Rows that one block handles take one launch, and no scratch memory. There are no atomic additions, so the results are deterministic.
 
-#ifndef PARTITA_RT_CUDA_COLUMN_SUM_CUH
-#define PARTITA_RT_CUDA_COLUMN_SUM_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_COLUMN_SUM_CUH
+#define PARTITA_RT_CUDA_KERNELS_COLUMN_SUM_CUH
 
 #include "cuda/kernels/row.cuh"
 
@@ -174,4 +174,4 @@ void launchAddPartials(const Stream &stream, const PartialSumArrays<T, kMost> &a
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_COLUMN_SUM_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_COLUMN_SUM_CUH

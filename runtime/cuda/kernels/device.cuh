@@ -1,8 +1,8 @@
 // Included by all of the runtime's kernels, in addition to what emitted ones include (launch.cuh):
 // reports of invalid indices, and the types that kernels are instantiated for.
 
-#ifndef PARTITA_RT_CUDA_DEVICE_CUH
-#define PARTITA_RT_CUDA_DEVICE_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_DEVICE_CUH
+#define PARTITA_RT_CUDA_KERNELS_DEVICE_CUH
 
 #include "partita_rt/cuda/launch.cuh"
 #include "partita_rt/half.h"
@@ -28,4 +28,4 @@ __device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int
 #define FOR_RESULTS(F)                                                                             \
   F(float, float) F(float, Half) F(Half, Half) F(float, BFloat16) F(BFloat16, BFloat16)
 
-#endif // PARTITA_RT_CUDA_DEVICE_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_DEVICE_CUH

@@ -2,8 +2,8 @@
 // arguments whose product with log2(e) has too large a rounding error. Here they are differences to
 // the max of some numbers, or to the logarithm of their sum, and terms that small add nothing.
 
-#ifndef PARTITA_RT_CUDA_POWER_OF_TWO_CUH
-#define PARTITA_RT_CUDA_POWER_OF_TWO_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_POWER_OF_TWO_CUH
+#define PARTITA_RT_CUDA_KERNELS_POWER_OF_TWO_CUH
 
 #include "partita_rt/math.h"
 
@@ -13,4 +13,4 @@ constexpr float kLog2E = 1.44269504088896340736f;
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_POWER_OF_TWO_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_POWER_OF_TWO_CUH

@@ -1,8 +1,8 @@
 // Rows of a matrix, each with a warp or a block of its own: packs in registers, sums over a row in
 // a fixed order.
 
-#ifndef PARTITA_RT_CUDA_ROW_CUH
-#define PARTITA_RT_CUDA_ROW_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_ROW_CUH
+#define PARTITA_RT_CUDA_KERNELS_ROW_CUH
 
 #include "partita_rt/cuda/pack.cuh"
 
@@ -152,4 +152,4 @@ template <typename Op> __device__ inline float overRow(float x, float *space) {
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ROW_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_ROW_CUH

@@ -2,8 +2,8 @@
 // its elements if source and destination are not aligned alike. A row has as many threads as
 // chunks, at most a warp.
 
-#ifndef PARTITA_RT_CUDA_ROW_COPY_CUH
-#define PARTITA_RT_CUDA_ROW_COPY_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_ROW_COPY_CUH
+#define PARTITA_RT_CUDA_KERNELS_ROW_COPY_CUH
 
 #include "partita_rt/cuda/pack.cuh"
 
@@ -61,4 +61,4 @@ void launchCopyRows(const Stream &stream, T *dst, int64_t dstStride, int64_t row
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_ROW_COPY_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_ROW_COPY_CUH

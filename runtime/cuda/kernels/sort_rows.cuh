@@ -8,8 +8,8 @@
 //
 // Keys and numbers move 16 bytes per addition and digit.
 
-#ifndef PARTITA_RT_CUDA_SORT_ROWS_CUH
-#define PARTITA_RT_CUDA_SORT_ROWS_CUH
+#ifndef PARTITA_RT_CUDA_KERNELS_SORT_ROWS_CUH
+#define PARTITA_RT_CUDA_KERNELS_SORT_ROWS_CUH
 
 #include "partita_rt/cuda/launch.cuh"
 
@@ -136,4 +136,4 @@ inline Additions sortByRow(const Stream &stream, Additions additions, Additions 
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_SORT_ROWS_CUH
+#endif // PARTITA_RT_CUDA_KERNELS_SORT_ROWS_CUH

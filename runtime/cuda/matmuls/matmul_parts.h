@@ -1,7 +1,7 @@
 // Operations around cuBLASLt that it cannot do itself, on rows of matrices at any stride.
 
-#ifndef PARTITA_RT_CUDA_MATMUL_PARTS_H
-#define PARTITA_RT_CUDA_MATMUL_PARTS_H
+#ifndef PARTITA_RT_CUDA_MATMULS_MATMUL_PARTS_H
+#define PARTITA_RT_CUDA_MATMULS_MATMUL_PARTS_H
 
 #include "partita_rt/cuda/stream.h"
 #include "partita_rt/half.h"
@@ -30,4 +30,4 @@ void geluGradRows(const Stream &stream, T *dx, int64_t dxStride, const T *x, int
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_MATMUL_PARTS_H
+#endif // PARTITA_RT_CUDA_MATMULS_MATMUL_PARTS_H

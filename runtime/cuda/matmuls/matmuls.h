@@ -10,8 +10,8 @@
 // Tuning (tuning.cpp): beginRecording, a step, tuneRecorded, which tries the suggestions on the
 // operands of the step, and writeChoices; readChoices in later runs.
 
-#ifndef PARTITA_RT_CUDA_MATMULS_H
-#define PARTITA_RT_CUDA_MATMULS_H
+#ifndef PARTITA_RT_CUDA_MATMULS_MATMULS_H
+#define PARTITA_RT_CUDA_MATMULS_MATMULS_H
 
 #include "partita_rt/cuda/stream.h"
 #include "partita_rt/kernels.h"
@@ -173,4 +173,4 @@ std::vector<DeviceChoices> parseTunings(const std::string &text, const std::stri
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_MATMULS_H
+#endif // PARTITA_RT_CUDA_MATMULS_MATMULS_H

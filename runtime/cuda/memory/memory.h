@@ -1,7 +1,7 @@
 // A rank's memory on its GPU and pinned memory on its host: one allocation per arena.
 
-#ifndef PARTITA_RT_CUDA_MEMORY_H
-#define PARTITA_RT_CUDA_MEMORY_H
+#ifndef PARTITA_RT_CUDA_MEMORY_MEMORY_H
+#define PARTITA_RT_CUDA_MEMORY_MEMORY_H
 
 #include <cstdint>
 
@@ -30,4 +30,4 @@ public:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_MEMORY_H
+#endif // PARTITA_RT_CUDA_MEMORY_MEMORY_H

@@ -4,8 +4,8 @@
 // collectives: they add 0.4 us to each; between them and the collective they added 2.9, and stream
 // write operations in their place 4.3 (an H200, bench/gpu/results/2026-11-27-h200.md).
 
-#ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
-#define PARTITA_RT_CUDA_GRAPH_MARKS_H
+#ifndef PARTITA_RT_CUDA_RANKS_GRAPH_MARKS_H
+#define PARTITA_RT_CUDA_RANKS_GRAPH_MARKS_H
 
 #include "cuda/memory/memory.h"
 #include "partita_rt/cuda/device.h"
@@ -76,4 +76,4 @@ private:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_GRAPH_MARKS_H
+#endif // PARTITA_RT_CUDA_RANKS_GRAPH_MARKS_H

@@ -5,8 +5,8 @@
 // use would hold back a send that the other stage needs first, and two stages could wait for each
 // other.
 
-#ifndef PARTITA_RT_CUDA_NCCL_CHANNEL_H
-#define PARTITA_RT_CUDA_NCCL_CHANNEL_H
+#ifndef PARTITA_RT_CUDA_RANKS_NCCL_CHANNEL_H
+#define PARTITA_RT_CUDA_RANKS_NCCL_CHANNEL_H
 
 #include "common/mesh/message.h"
 #include "cuda/ranks/nccl_queue.h"
@@ -36,4 +36,4 @@ private:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_NCCL_CHANNEL_H
+#endif // PARTITA_RT_CUDA_RANKS_NCCL_CHANNEL_H

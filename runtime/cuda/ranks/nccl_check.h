@@ -1,7 +1,7 @@
 // Checks NCCL's results, for the host code of this folder.
 
-#ifndef PARTITA_RT_CUDA_NCCL_CHECK_H
-#define PARTITA_RT_CUDA_NCCL_CHECK_H
+#ifndef PARTITA_RT_CUDA_RANKS_NCCL_CHECK_H
+#define PARTITA_RT_CUDA_RANKS_NCCL_CHECK_H
 
 #include "common/exit_status.h"
 #include "partita_rt/types.h"
@@ -22,4 +22,4 @@ inline void checkNccl(ncclResult_t result, ncclComm_t comm, const char *what) {
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_NCCL_CHECK_H
+#endif // PARTITA_RT_CUDA_RANKS_NCCL_CHECK_H

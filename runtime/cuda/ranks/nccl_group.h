@@ -1,8 +1,8 @@
 // Collectives over NCCL (partita_rt/cuda/comm.h): one communicator per mesh axis and purpose, each
 // with its own stream.
 
-#ifndef PARTITA_RT_CUDA_NCCL_GROUP_H
-#define PARTITA_RT_CUDA_NCCL_GROUP_H
+#ifndef PARTITA_RT_CUDA_RANKS_NCCL_GROUP_H
+#define PARTITA_RT_CUDA_RANKS_NCCL_GROUP_H
 
 #include "common/mesh/immediate_group.h"
 #include "common/mesh/request.h"
@@ -78,4 +78,4 @@ Communicators makeCommunicators(Rank &rank, const Program &program,
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_NCCL_GROUP_H
+#endif // PARTITA_RT_CUDA_RANKS_NCCL_GROUP_H

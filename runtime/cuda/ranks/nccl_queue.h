@@ -1,8 +1,8 @@
 // The collectives or messages started on one NCCL communicator: on a stream of its own, between
 // events of the compute stream, watched for hangs.
 
-#ifndef PARTITA_RT_CUDA_NCCL_QUEUE_H
-#define PARTITA_RT_CUDA_NCCL_QUEUE_H
+#ifndef PARTITA_RT_CUDA_RANKS_NCCL_QUEUE_H
+#define PARTITA_RT_CUDA_RANKS_NCCL_QUEUE_H
 
 #include "cuda/ranks/graph_marks.h"
 
@@ -100,4 +100,4 @@ private:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_NCCL_QUEUE_H
+#endif // PARTITA_RT_CUDA_RANKS_NCCL_QUEUE_H

@@ -6,8 +6,8 @@
 // Collectives inside a CUDA graph leave marks (graph_marks.h); if none is pending, the call of the
 // program's function is what hangs. The rendezvous notices a process that has died at once.
 
-#ifndef PARTITA_RT_CUDA_WATCHDOG_H
-#define PARTITA_RT_CUDA_WATCHDOG_H
+#ifndef PARTITA_RT_CUDA_RANKS_WATCHDOG_H
+#define PARTITA_RT_CUDA_RANKS_WATCHDOG_H
 
 #include "partita_rt/cuda/device.h"
 #include "processes/rendezvous.h"
@@ -68,4 +68,4 @@ private:
 
 } // namespace partita_rt::cuda
 
-#endif // PARTITA_RT_CUDA_WATCHDOG_H
+#endif // PARTITA_RT_CUDA_RANKS_WATCHDOG_H

@@ -1,6 +1,7 @@
-// Recognizes files and folders left by a killed process: their names contain the boot in which they
-// were made, and the process holds a lock on each while it lives. Applies to the compiler's folders
-// and the runtime's files.
+// Locks of files and folders, which the kernel drops with their process. By them, files and folders left
+// by a killed process are recognized: their names contain the boot in which they were made, and the
+// process holds a lock on each while it lives. Applies to the compiler's folders and the runtime's
+// files.
 
 #ifndef PARTITA_RT_ABANDONED_H
 #define PARTITA_RT_ABANDONED_H
@@ -8,6 +9,7 @@
 #include "machine.h"
 
 #include <cctype>
+#include <cerrno>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +23,12 @@ inline std::string bootName() {
     if (std::isxdigit(c) && digits.size() < 16)
       digits += char(c);
   return digits.size() == 16 ? digits : "";
+}
+
+/// Locks an open file or folder until it is closed; returns false if another process has the lock.
+/// Some network file systems have no locks; then it returns true for everyone.
+inline bool tryLock(int descriptor) {
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
 }
 
 /// Locks the open file or folder. Returns false if another process holds the lock, or if `path` no

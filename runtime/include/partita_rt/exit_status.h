@@ -11,17 +11,11 @@ namespace partita_rt {
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// After so many seconds a rank that waits, or does not move, is reported, unless --timeout or
-/// PARTITA_RT_TIMEOUT says otherwise.
-constexpr double kTimeoutSeconds = 1800;
-
 /// Everything asked for was done.
 constexpr int kDone = 0;
-/// An error before a step was complete: starting the program again would only repeat it.
+/// An error before a step was complete: starting the program again would only repeat it. Also the status
+/// of `partita run` if a restart has repeated an error.
 constexpr int kRefused = 1;
-/// The environment variable with the path of a file that a program makes if it ends with kRefused, of
-/// whoever cannot see its status: a launcher may hide it.
-constexpr const char *kRefusalFileVariable = "PARTITA_REFUSAL_FILE";
 /// An error after this process has completed a step, or because another rank has stopped: started again,
 /// the program may go on from its newest checkpoint.
 constexpr int kFailedWhileTraining = 3;

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 
-from supervised import ranks
+import supervised
+from supervised import TRAIN, ranks
 
 folder = pathlib.Path(sys.argv[1])
-TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
-MPIRUN = "mpirun --allow-run-as-root --oversubscribe"
+MPIRUN, TORCHRUN = " ".join(supervised.MPIRUN), " ".join(supervised.TORCHRUN)
 hosts, lost = folder / "hosts", folder / "lost"
 
 
@@ -36,7 +36,7 @@ def run(name, *options, changes=()):
 
 
 def losses(name):
-    return [[float(word) for word in line.split(",")[:2]] for line in (folder / f"{name}.csv").read_text().splitlines()[1:]]
+    return [[float(step), float(loss)] for step, loss, _ in supervised.losses(folder / f"{name}.csv")[1:]]
 
 
 def compare(name):
@@ -67,8 +67,7 @@ print("late: from 4 ranks to 2, the same losses")
 
 # The ranks may be torchrun's.
 hosts.write_text("localhost:4\n")
-torchrun = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np {{ranks}}"
-restarts = run("tcp", "--max-restarts", "1", "--launcher", torchrun, "--host-discovery", f"cat {hosts}",
+restarts = run("tcp", "--max-restarts", "1", "--launcher", TORCHRUN + " -np {ranks}", "--host-discovery", f"cat {hosts}",
                changes=[(5, lambda: hosts.write_text("localhost:3\n"))])
 assert restarts == [("1", " with 2 ranks instead of 4")], restarts
 compare("tcp")

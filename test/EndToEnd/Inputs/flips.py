@@ -24,9 +24,9 @@ import subprocess
 import sys
 
 from commands import build_for_simulated_gpu, call
+from supervised import MPIRUN, TORCHRUN
 
 HERE = pathlib.Path(__file__).resolve().parent
-MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
 MOMENTS = ("Forward", "Backward", "Update")
 
 
@@ -59,8 +59,8 @@ class Runs:
             environment["FLIP_ONCE"] = str(self.folder / f"{name}.once")
         if self.transport == "messages":
             environment["PARTITA_RT_TRANSPORT"] = "messages"
-        starts = {"mpi": MPIRUN, "messages": MPIRUN, "tcp": [sys.executable, str(HERE.parents[1] / "Support/torchrun.py"), "-np"]}
-        start = [*starts[self.transport], self.ranks] if self.transport in starts else []
+        starts = {"mpi": MPIRUN, "messages": MPIRUN, "tcp": TORCHRUN}
+        start = [*starts[self.transport], "-np", self.ranks] if self.transport in starts else []
         shutil.rmtree(self.folder / name, ignore_errors=True)
         done = subprocess.run([str(word) for word in (*start, "partita", "run", self.program, "--data", self.folder / "tokens.bin", "--init",
                                                       "seed:1", "--steps", steps, "--check-replicas", self.every, "--checkpoint",

@@ -11,28 +11,19 @@ import sys
 import threading
 import time
 
-from supervised import ranks
+import supervised
+from supervised import TRAIN, ranks, steps
 
 folder = pathlib.Path(sys.argv[1])
-MPIRUN = "mpirun --allow-run-as-root --oversubscribe -np 2"
-TORCHRUN = f"{sys.executable} {pathlib.Path(__file__).resolve().parents[2]}/Support/torchrun.py -np 2"
-TRAIN = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
-
-
-def steps(log):
-    try:
-        return max(0, len(log.read_text().splitlines()) - 1)
-    except OSError:
-        return 0
+MPIRUN, TORCHRUN = (" ".join([*launcher, "-np", "2"]) for launcher in (supervised.MPIRUN, supervised.TORCHRUN))
 
 
 def files(name):
-    newest = folder / name / "step-60"
-    return {path.name: path.read_bytes() for path in newest.iterdir()}
+    return supervised.files(folder / name / "step-60")
 
 
 def losses(name):
-    return [line.split(",")[:3] for line in (folder / f"{name}.csv").read_text().splitlines()]
+    return supervised.losses(folder / f"{name}.csv")
 
 
 def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, said=lambda line: None, train=TRAIN, start=(), program="two"):
@@ -113,6 +104,25 @@ status, errors = run("mounted/run", "--max-restarts", "2", kills=("step-10",), b
 assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, re.M), errors
 assert losses("mounted/run") == losses("once") and files("mounted/run") == files("once")
 print("a stopped program, and one that cannot start for a while, go on")
+
+# torchrun hides that a rank was killed; that it trained, the ranks have said themselves before there was a checkpoint.
+status, errors = run("early", "--max-restarts", "1", "--launcher", TORCHRUN, kills=(3,), train=[*TRAIN[:-1], "60"])
+assert status == 0 and "restart 1 of 1, from the beginning: there is no checkpoint yet\n" in errors, errors
+assert losses("early") == losses("once") and files("early") == files("once")
+
+# A rate makes the loss of step 7 NaN, the second or the first step of a restart. The cause may be a flipped bit, so it is tried twice.
+status, errors = run("spoilt", train=[*TRAIN[:5], "5", *TRAIN[6:]])
+assert status == 0, errors
+for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp", ["--launcher", TORCHRUN])):
+    for every, newest in ((5, 5), (1, 6)):
+        copy = f"spoilt-{name}-{newest}"
+        shutil.copytree(folder / "spoilt", folder / copy)
+        status, errors = run(copy, "--resume", "auto", "--lr", "9e8", "--max-restarts", "9", "--checkpoint-copy", "off", *launcher,
+                             train=[*TRAIN[:-1], str(every)])
+        assert status == 1 and errors.count("; restart ") == 1 and re.search(rf"restart 1 of 9, from .*/step-{newest}\n", errors), (status, errors)
+        again = rf"partita run: error: the loss of step 7 is -?nan again after a restart from .*/step-{newest}: it would recur\n"
+        assert re.search(again, errors), errors
+print("a loss that is NaN again is final: threads, mpi, tcp")
 
 # Killed more often than it may be started again.
 status, errors = run("often", "--max-restarts", "1", kills=(3, 17))

@@ -1,9 +1,34 @@
-"""The processes of a run that `partita run` supervises, for tests that kill them."""
+"""Runs that `partita run` supervises, for tests that kill their processes: how they start, which ranks they have, what they leave."""
 import os
 import pathlib
 import subprocess
+import sys
 import threading
 import time
+
+TEXT = "text:/usr/share/common-licenses/GPL-3"
+TRAIN = ["--data", TEXT, "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
+# Launchers; "-np", the number of ranks and the program follow.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().parents[2] / "Support/torchrun.py")]
+
+
+def steps(log):
+    """Returns how many steps a log has so far."""
+    try:
+        return max(0, len(log.read_text().splitlines()) - 1)
+    except OSError:
+        return 0
+
+
+def losses(log):
+    """Returns step, loss and gradient norm of each step as texts, below their titles."""
+    return [line.split(",")[:3] for line in log.read_text().splitlines()]
+
+
+def files(checkpoint):
+    """Returns the bytes of each file of a checkpoint's folder."""
+    return {path.name: path.read_bytes() for path in checkpoint.iterdir()}
 
 
 def children(process):

@@ -5,8 +5,8 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_TOOLS_COMMANDS_H
-#define PARTITA_TOOLS_COMMANDS_H
+#ifndef PARTITA_TOOLS_COMMANDS_COMMANDS_H
+#define PARTITA_TOOLS_COMMANDS_COMMANDS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -34,4 +34,4 @@ int reportMain(Arguments arguments);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_COMMANDS_H
+#endif // PARTITA_TOOLS_COMMANDS_COMMANDS_H

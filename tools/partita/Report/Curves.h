@@ -1,7 +1,7 @@
 //===- Curves.h - draws values over a run's steps, as SVG ---------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_CURVES_H
-#define PARTITA_TOOLS_CURVES_H
+#ifndef PARTITA_TOOLS_REPORT_CURVES_H
+#define PARTITA_TOOLS_REPORT_CURVES_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -31,4 +31,4 @@ void drawShares(llvm::raw_ostream &os, llvm::ArrayRef<Share> shares, llvm::Strin
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_CURVES_H
+#endif // PARTITA_TOOLS_REPORT_CURVES_H

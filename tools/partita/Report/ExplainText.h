@@ -1,7 +1,7 @@
 //===- ExplainText.h - prints why ranks communicate ---------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_EXPLAIN_TEXT_H
-#define PARTITA_TOOLS_EXPLAIN_TEXT_H
+#ifndef PARTITA_TOOLS_REPORT_EXPLAINTEXT_H
+#define PARTITA_TOOLS_REPORT_EXPLAINTEXT_H
 
 #include "partita/Analysis/Collectives.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -28,4 +28,4 @@ void explainCollectives(llvm::raw_ostream &os, llvm::ArrayRef<analysis::Collecti
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_EXPLAIN_TEXT_H
+#endif // PARTITA_TOOLS_REPORT_EXPLAINTEXT_H

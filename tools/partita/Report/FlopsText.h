@@ -1,7 +1,7 @@
 //===- FlopsText.h - each layer's FLOPs, parameters and messages --------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_FLOPS_TEXT_H
-#define PARTITA_TOOLS_FLOPS_TEXT_H
+#ifndef PARTITA_TOOLS_REPORT_FLOPSTEXT_H
+#define PARTITA_TOOLS_REPORT_FLOPSTEXT_H
 
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
@@ -17,4 +17,4 @@ void printFlops(llvm::raw_ostream &os, llvm::ArrayRef<LayerWork> work,
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_FLOPS_TEXT_H
+#endif // PARTITA_TOOLS_REPORT_FLOPSTEXT_H

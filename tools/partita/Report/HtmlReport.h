@@ -1,7 +1,7 @@
 //===- HtmlReport.h - a program and its run as one page -----------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_HTML_REPORT_H
-#define PARTITA_TOOLS_HTML_REPORT_H
+#ifndef PARTITA_TOOLS_REPORT_HTMLREPORT_H
+#define PARTITA_TOOLS_REPORT_HTMLREPORT_H
 
 #include "partita/Analysis/Collectives.h"
 #include "tools/partita/Report/RunLog.h"
@@ -18,4 +18,4 @@ void writeHtmlReport(llvm::raw_ostream &os, const llvm::json::Object &manifest,
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_HTML_REPORT_H
+#endif // PARTITA_TOOLS_REPORT_HTMLREPORT_H

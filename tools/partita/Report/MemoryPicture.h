@@ -1,7 +1,7 @@
 //===- MemoryPicture.h - memory over the ops of a step, as SVG ----------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_MEMORY_PICTURE_H
-#define PARTITA_TOOLS_MEMORY_PICTURE_H
+#ifndef PARTITA_TOOLS_REPORT_MEMORYPICTURE_H
+#define PARTITA_TOOLS_REPORT_MEMORYPICTURE_H
 
 #include "partita/Memory/Ledger.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,4 +16,4 @@ void drawMemory(llvm::raw_ostream &os, const memory::Ledger &ledger, llvm::Strin
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_MEMORY_PICTURE_H
+#endif // PARTITA_TOOLS_REPORT_MEMORYPICTURE_H

@@ -1,7 +1,7 @@
 //===- MemoryText.h - prints the memory ledger --------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_MEMORY_TEXT_H
-#define PARTITA_TOOLS_MEMORY_TEXT_H
+#ifndef PARTITA_TOOLS_REPORT_MEMORYTEXT_H
+#define PARTITA_TOOLS_REPORT_MEMORYTEXT_H
 
 #include "partita/Memory/Ledger.h"
 #include "llvm/Support/raw_ostream.h"
@@ -23,4 +23,4 @@ std::string momentText(const memory::Ledger &ledger);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_MEMORY_TEXT_H
+#endif // PARTITA_TOOLS_REPORT_MEMORYTEXT_H

@@ -1,7 +1,7 @@
 //===- RunLog.h - the log of a run --------------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_RUN_LOG_H
-#define PARTITA_TOOLS_RUN_LOG_H
+#ifndef PARTITA_TOOLS_REPORT_RUNLOG_H
+#define PARTITA_TOOLS_REPORT_RUNLOG_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/JSON.h"
@@ -30,4 +30,4 @@ llvm::StringRef unitOf(const llvm::json::Object &manifest);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_RUN_LOG_H
+#endif // PARTITA_TOOLS_REPORT_RUNLOG_H

@@ -1,7 +1,7 @@
 //===- SchedulePicture.h - a pipeline's schedule as SVG -----------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_SCHEDULE_PICTURE_H
-#define PARTITA_TOOLS_SCHEDULE_PICTURE_H
+#ifndef PARTITA_TOOLS_REPORT_SCHEDULEPICTURE_H
+#define PARTITA_TOOLS_REPORT_SCHEDULEPICTURE_H
 
 #include "partita/Stages/Timeline.h"
 #include "llvm/Support/raw_ostream.h"
@@ -14,4 +14,4 @@ void drawSchedule(llvm::raw_ostream &os, const stages::Timeline &timeline, llvm:
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_SCHEDULE_PICTURE_H
+#endif // PARTITA_TOOLS_REPORT_SCHEDULEPICTURE_H

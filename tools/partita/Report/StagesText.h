@@ -1,7 +1,7 @@
 //===- StagesText.h - prints pipeline stages ----------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_STAGES_TEXT_H
-#define PARTITA_TOOLS_STAGES_TEXT_H
+#ifndef PARTITA_TOOLS_REPORT_STAGESTEXT_H
+#define PARTITA_TOOLS_REPORT_STAGESTEXT_H
 
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
@@ -37,4 +37,4 @@ void printTimeline(llvm::raw_ostream &os, const stages::Timeline &timeline, bool
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_STAGES_TEXT_H
+#endif // PARTITA_TOOLS_REPORT_STAGESTEXT_H

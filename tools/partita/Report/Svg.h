@@ -1,7 +1,7 @@
 //===- Svg.h - elements of pictures -------------------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_SVG_H
-#define PARTITA_TOOLS_SVG_H
+#ifndef PARTITA_TOOLS_REPORT_SVG_H
+#define PARTITA_TOOLS_REPORT_SVG_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,4 +27,4 @@ protected:
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_SVG_H
+#endif // PARTITA_TOOLS_REPORT_SVG_H

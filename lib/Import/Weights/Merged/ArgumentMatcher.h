@@ -14,8 +14,8 @@
 // them. Not split is a lookup table: equal values under another name are a tied weight.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_ARGUMENTMATCHER_H
-#define PARTITA_LIB_IMPORT_ARGUMENTMATCHER_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_MERGED_ARGUMENTMATCHER_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_MERGED_ARGUMENTMATCHER_H
 
 #include "lib/Import/Weights/Merged/CallReaders.h"
 #include "lib/Import/Weights/Merged/MergedTensors.h"
@@ -69,4 +69,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_ARGUMENTMATCHER_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_MERGED_ARGUMENTMATCHER_H

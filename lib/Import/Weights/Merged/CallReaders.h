@@ -5,8 +5,8 @@
 // which reads some of its arguments; a node may also read what the call names as a number (0.5).
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_CALLREADERS_H
-#define PARTITA_LIB_IMPORT_CALLREADERS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_MERGED_CALLREADERS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_MERGED_CALLREADERS_H
 
 #include "lib/Import/File/ExportRecord.h"
 #include "lib/Import/Weights/Merged/RecordedTensors.h"
@@ -82,4 +82,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_CALLREADERS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_MERGED_CALLREADERS_H

@@ -33,8 +33,8 @@
 // without weights, literals (mul(%x, 0.5)) and tensors that it creates (mul(%x, %ones)).
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_MERGEDTENSORS_H
-#define PARTITA_LIB_IMPORT_MERGEDTENSORS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_MERGED_MERGEDTENSORS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_MERGED_MERGEDTENSORS_H
 
 #include "partita/Import/TensorsToSplit.h"
 
@@ -80,4 +80,4 @@ void splitMerged(onnx::ModelProto &model);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_MERGEDTENSORS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_MERGED_MERGEDTENSORS_H

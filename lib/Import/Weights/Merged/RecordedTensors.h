@@ -6,8 +6,8 @@
 // target of which it has neither is *absent*: removed, or merged with an equal one.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_RECORDEDTENSORS_H
-#define PARTITA_LIB_IMPORT_RECORDEDTENSORS_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_MERGED_RECORDEDTENSORS_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_MERGED_RECORDEDTENSORS_H
 
 #include "lib/Import/File/Origins.h"
 
@@ -60,4 +60,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_RECORDEDTENSORS_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_MERGED_RECORDEDTENSORS_H

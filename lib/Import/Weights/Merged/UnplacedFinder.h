@@ -11,8 +11,8 @@
 // some are nowhere. One that an elementwise operation reads without naming it may hold a constant too.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_UNPLACEDFINDER_H
-#define PARTITA_LIB_IMPORT_UNPLACEDFINDER_H
+#ifndef PARTITA_LIB_IMPORT_WEIGHTS_MERGED_UNPLACEDFINDER_H
+#define PARTITA_LIB_IMPORT_WEIGHTS_MERGED_UNPLACEDFINDER_H
 
 #include "lib/Import/Weights/Merged/ArgumentMatcher.h"
 
@@ -51,4 +51,4 @@ private:
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_UNPLACEDFINDER_H
+#endif // PARTITA_LIB_IMPORT_WEIGHTS_MERGED_UNPLACEDFINDER_H

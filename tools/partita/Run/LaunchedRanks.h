@@ -1,7 +1,7 @@
 //===- LaunchedRanks.h - the ranks that a launcher has started on this host ---------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_LAUNCHEDRANKS_H
-#define PARTITA_TOOLS_LAUNCHEDRANKS_H
+#ifndef PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H
+#define PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H
 
 #include "llvm/ADT/StringRef.h"
 #include <chrono>
@@ -39,4 +39,4 @@ private:
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_LAUNCHEDRANKS_H
+#endif // PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H

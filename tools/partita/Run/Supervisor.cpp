@@ -1,17 +1,17 @@
 //===- Supervisor.cpp - starts a run again from its newest checkpoint -------------------------===//
 
-#include "tools/partita/Supervisor.h"
+#include "tools/partita/Run/Supervisor.h"
+#include "runtime/include/partita_rt/abandoned.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/option_words.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <fcntl.h>
 #include <optional>
 #include <set>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -146,7 +146,7 @@ static void waitForLock(const std::string &folder) {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
       return;
-    bool isFree = flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    bool isFree = partita_rt::tryLock(descriptor);
     close(descriptor);
     if (isFree)
       return;
@@ -185,6 +185,8 @@ private:
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
+  /// Has a restart shown that each would end with the same step's result?
+  bool recurs() const { return verdict == Verdict::Final && failedAgain; }
 
   StringRef command;
   ResumeWords words;
@@ -197,6 +199,8 @@ private:
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
   bool hasTrained = false;          ///< some start has
+  std::string failedStep;           ///< the result that has ended the last start, or ""
+  bool failedAgain = false;         ///< it has ended the start before too
   int refusals = 0;                 ///< starts in succession that failed before their first step
   std::vector<std::string> now;     ///< arguments of the next start
   std::string from;                 ///< its checkpoint; "": it begins again
@@ -204,16 +208,18 @@ private:
 
 } // namespace
 
-/// `hasSaved`: the last start has completed a checkpoint.
+/// `hasSaved`: the last start has completed a checkpoint. Only that shows that it has trained if all its
+/// ranks were on other hosts.
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause = !outcome.why.empty();
   facts.isUnexplained = outcome.isUnexplained;
-  facts.hasSaved = hasSaved;
+  facts.hasTrained = outcome.hasTrained || hasSaved;
+  facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
-  facts.hasTrained = hasTrained;
+  facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
   facts.refusals = refusals;
   return verdictOf(facts);
@@ -245,7 +251,8 @@ std::string Supervisor::prepareRestart() {
   from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
              ? ""
              : partita_rt::newestEntry(words.folder);
-  hasTrained |= outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
+  hasTrained |=
+      outcome.hasTrained || outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }
@@ -265,6 +272,11 @@ void Supervisor::tellRestart(int64_t number) const {
 
 /// Prints what the program has not said itself.
 void Supervisor::tellEnd(int64_t restarts) const {
+  if (recurs()) {
+    fail(command, failedStep + " again after a restart from " +
+                      (from.empty() ? "the beginning" : from) + ": it would recur");
+    return;
+  }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
   if (restarts > 0 && startsAgain(verdict))
@@ -280,6 +292,8 @@ int Supervisor::run() {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
     checkIsComplete();
+    failedAgain = !outcome.failedStep.empty() && outcome.failedStep == failedStep;
+    failedStep = outcome.failedStep;
     verdict = decide(restarts > 0, before.hasNew(words.folder));
     refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
@@ -298,7 +312,7 @@ int Supervisor::run() {
     signal(outcome.signal, SIG_DFL);
     raise(outcome.signal);
   }
-  return outcome.status;
+  return recurs() ? partita_rt::kRefused : outcome.status;
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,

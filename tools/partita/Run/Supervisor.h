@@ -1,15 +1,25 @@
 //===- Supervisor.h - starts a run again from its newest checkpoint -----------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_SUPERVISOR_H
-#define PARTITA_TOOLS_SUPERVISOR_H
+#ifndef PARTITA_TOOLS_RUN_SUPERVISOR_H
+#define PARTITA_TOOLS_RUN_SUPERVISOR_H
 
-#include "tools/partita/Processes.h"
+#include "tools/partita/Run/Processes.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace partita::tool {
+
+/// Who waits for a program's processes, and starts them again.
+struct Supervision {
+  int64_t maxRestarts = 0; ///< 0: none
+  /// The command that starts the processes, such as mpirun -np {ranks}.
+  std::vector<std::string> launcher;
+  std::string hostDiscovery; ///< a command that prints the hosts there are (HostDiscovery.h)
+
+  bool waits() const { return maxRestarts > 0 || !launcher.empty(); }
+};
 
 /// How a supervised program is started.
 class Starts {
@@ -28,7 +38,8 @@ public:
 
 /// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
 /// recur: a process was killed, or failed after it had completed a step
-/// (partita_rt/exit_status.h). A restart that fails before its first step is followed by another after
+/// (partita_rt/exit_status.h). If two starts in succession end with the same result of the same step, such
+/// as a loss that is NaN, it would recur (partita_rt/start_marks.h). A restart that fails before its first step is followed by another after
 /// a second, and that by one with fewer ranks, if that is possible; else, if the run has trained
 /// before, or a launcher does not say why, by others, up to five in succession, after 1, 2, 4, 8 and
 /// 16 seconds (Verdict.h). A restarted run goes on from the newest checkpoint that this one has written
@@ -39,4 +50,4 @@ int superviseRun(llvm::StringRef command, const std::vector<std::string> &argume
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_SUPERVISOR_H
+#endif // PARTITA_TOOLS_RUN_SUPERVISOR_H

@@ -1,24 +1,13 @@
 //===- Ranks.h - the processes of a program whose ranks are processes ---------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_RANKS_H
-#define PARTITA_TOOLS_RANKS_H
+#ifndef PARTITA_TOOLS_RUN_RANKS_H
+#define PARTITA_TOOLS_RUN_RANKS_H
 
+#include "tools/partita/Run/Supervisor.h"
 #include "llvm/ADT/ArrayRef.h"
-#include "llvm/Support/JSON.h"
 #include <string>
-#include <vector>
 
 namespace partita::tool {
-
-/// Who waits for a program's processes, and starts them again.
-struct Supervision {
-  int64_t maxRestarts = 0; ///< 0: none
-  std::vector<std::string>
-      launcher;              ///< the command that starts the processes, such as mpirun -np {ranks}
-  std::string hostDiscovery; ///< a command that prints the hosts there are (HostDiscovery.h)
-
-  bool waits() const { return maxRestarts > 0 || !launcher.empty(); }
-};
 
 /// Runs the program in `folder`, or one of those that --elastic made there, with these arguments, as
 /// one process or one per rank: a GPU program that no launcher has started yet is started once per
@@ -31,4 +20,4 @@ int runProgram(llvm::StringRef command, llvm::StringRef folder,
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_RANKS_H
+#endif // PARTITA_TOOLS_RUN_RANKS_H

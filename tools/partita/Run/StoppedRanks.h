@@ -1,7 +1,7 @@
 //===- StoppedRanks.h - ranks that a signal has stopped -----------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_STOPPEDRANKS_H
-#define PARTITA_TOOLS_STOPPEDRANKS_H
+#ifndef PARTITA_TOOLS_RUN_STOPPEDRANKS_H
+#define PARTITA_TOOLS_RUN_STOPPEDRANKS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include <map>
@@ -41,4 +41,4 @@ double timeoutOf(llvm::ArrayRef<char *> arguments);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_STOPPEDRANKS_H
+#endif // PARTITA_TOOLS_RUN_STOPPEDRANKS_H

@@ -1,6 +1,6 @@
 //===- HostDiscovery.cpp - which hosts a run can use now --------------------------------------===//
 
-#include "tools/partita/HostDiscovery.h"
+#include "tools/partita/Run/HostDiscovery.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdio>
 #include <cstring>

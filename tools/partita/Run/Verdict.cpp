@@ -1,6 +1,6 @@
 //===- Verdict.cpp - what a supervisor does when a start has ended ----------------------------===//
 
-#include "tools/partita/Verdict.h"
+#include "tools/partita/Run/Verdict.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include <algorithm>
 #include <iterator>
@@ -20,18 +20,22 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   int signal = signalIn(facts.status);
   if (facts.askedToEnd || asksToEnd(signal))
     return Verdict::AskedToEnd;
+  // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may be a
+  // flipped bit; a run repeats its steps bit for bit.
+  if (facts.failedAgain)
+    return Verdict::Final;
   if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
     return Verdict::RestartNow;
   if (facts.status == 0)
     return Verdict::Ended;
   // A launcher may hide its processes' statuses, as torchrun does.
-  if (facts.hasSaved)
+  if (facts.hasTrained)
     return Verdict::RestartNow;
   // What has run before fails before its first step if ranks are lost for good, something is missing
   // for a while, or a rank is lost in set-up and the launcher does not say so. What is missing for a
   // while must not cost ranks, so one more start of this size comes first.
   if (facts.wasRestarted && facts.hasFewer)
     return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
-  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.hasTrained);
+  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.trainedBefore);
   return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
 }

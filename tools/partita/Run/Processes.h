@@ -1,7 +1,7 @@
 //===- Processes.h - starts a program's processes, and ends them together -----------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_PROCESSES_H
-#define PARTITA_TOOLS_PROCESSES_H
+#ifndef PARTITA_TOOLS_RUN_PROCESSES_H
+#define PARTITA_TOOLS_RUN_PROCESSES_H
 
 #include "llvm/ADT/StringRef.h"
 #include <string>
@@ -18,6 +18,8 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
+  bool hasTrained = false; ///< a rank of this host has completed a step
+  std::string failedStep;  ///< a step whose result has ended training, and the result; or ""
   bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 
@@ -35,4 +37,4 @@ bool wasInterrupted();
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_PROCESSES_H
+#endif // PARTITA_TOOLS_RUN_PROCESSES_H

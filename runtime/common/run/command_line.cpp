@@ -1,6 +1,6 @@
 // The table of options: name, argument, help and effect.
 
-#include "common/run/options.h"
+#include "common/run/command_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/run/lr_schedule_options.h"

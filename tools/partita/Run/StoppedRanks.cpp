@@ -1,16 +1,11 @@
 //===- StoppedRanks.cpp - ranks that a signal has stopped -------------------------------------===//
 
-#include "tools/partita/StoppedRanks.h"
-#include "runtime/include/partita_rt/exit_status.h"
+#include "tools/partita/Run/StoppedRanks.h"
 #include "runtime/include/partita_rt/machine.h"
-#include "runtime/include/partita_rt/option_words.h"
+#include "runtime/include/partita_rt/timeout.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringRef.h"
-#include <cstdlib>
-#include <string>
 
 using namespace partita::tool;
-using llvm::StringRef;
 
 /// Seconds that the ranks have to report a stopped one, after the time-out, and to end it.
 static constexpr double kForRanks = 4;
@@ -35,10 +30,9 @@ std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double pass
 }
 
 double partita::tool::timeoutOf(llvm::ArrayRef<char *> arguments) {
-  const char *variable = std::getenv("PARTITA_RT_TIMEOUT");
-  std::string text =
-      partita_rt::optionValue(arguments.take_while([](char *word) { return word; }), "--timeout")
-          .value_or(variable ? variable : "");
-  double seconds = 0; // the program refuses what is no number
-  return StringRef(text).getAsDouble(seconds) ? partita_rt::kTimeoutSeconds : seconds;
+  auto words = arguments.take_while([](char *word) { return word; });
+  if (std::optional<double> given = partita_rt::timeoutIn(words))
+    return *given;
+  return partita_rt::secondsIn(partita_rt::timeoutInEnvironment())
+      .value_or(partita_rt::kTimeoutSeconds);
 }

@@ -1,7 +1,7 @@
 // The command line of an emitted program.
 
-#ifndef PARTITA_RT_COMMON_OPTIONS_H
-#define PARTITA_RT_COMMON_OPTIONS_H
+#ifndef PARTITA_RT_COMMON_RUN_COMMAND_LINE_H
+#define PARTITA_RT_COMMON_RUN_COMMAND_LINE_H
 
 #include "common/run_options.h"
 
@@ -18,4 +18,4 @@ void checkProgram(const Program &program);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_OPTIONS_H
+#endif // PARTITA_RT_COMMON_RUN_COMMAND_LINE_H

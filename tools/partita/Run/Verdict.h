@@ -1,7 +1,7 @@
 //===- Verdict.h - what a supervisor does when a start has ended --------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_VERDICT_H
-#define PARTITA_TOOLS_VERDICT_H
+#ifndef PARTITA_TOOLS_RUN_VERDICT_H
+#define PARTITA_TOOLS_RUN_VERDICT_H
 
 namespace partita::tool {
 
@@ -15,9 +15,10 @@ struct StartFacts {
   bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
   bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
   bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
-  bool hasSaved = false;      ///< it has completed a checkpoint, so it can do a step
+  bool hasTrained = false;    ///< it has completed a step, as a mark or a new checkpoint shows
+  bool failedAgain = false;   ///< a step's result has ended it, as it has the start before
   bool wasRestarted = false;  ///< the start was a restart
-  bool hasTrained = false;    ///< some start before has completed a step
+  bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks
   int refusals = 0;           ///< starts before, in succession, that failed before their first step
 };
@@ -41,4 +42,4 @@ Verdict verdictOf(const StartFacts &facts);
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_VERDICT_H
+#endif // PARTITA_TOOLS_RUN_VERDICT_H

@@ -5,14 +5,15 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita/Processes.h"
+#include "tools/partita/Run/Processes.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/launchers.h"
-#include "tools/partita/LaunchedRanks.h"
+#include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/StoppedRanks.h"
+#include "tools/partita/Run/LaunchedRanks.h"
+#include "tools/partita/Run/StartMarks.h"
+#include "tools/partita/Run/StoppedRanks.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <arpa/inet.h>
 #include <cerrno>
@@ -79,26 +80,6 @@ static int freePort() {
 
 namespace {
 
-/// The file by which ranks say that they have refused to run. There is none before.
-class RefusalFile {
-public:
-  RefusalFile() {
-    sys::fs::createUniquePath("partita-refused-%%%%%%%%%%%%%%%%", path, /*MakeAbsolute=*/true);
-    setenv(partita_rt::kRefusalFileVariable, path.c_str(), 1);
-  }
-  ~RefusalFile() {
-    unsetenv(partita_rt::kRefusalFileVariable);
-    sys::fs::remove(path);
-  }
-  RefusalFile(const RefusalFile &) = delete;
-  RefusalFile &operator=(const RefusalFile &) = delete;
-
-  bool isThere() const { return sys::fs::exists(path); }
-
-private:
-  SmallString<128> path;
-};
-
 class Processes {
   using Clock = std::chrono::steady_clock;
 
@@ -132,9 +113,6 @@ public:
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
     noteSignals();
     bool isLauncher = argv[0] != program;
-    std::optional<RefusalFile> refusal;
-    if (isLauncher)
-      refusal.emplace();
     if (!start(argv[0], argv, std::nullopt))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
     if (isLauncher)
@@ -145,7 +123,7 @@ public:
     wait();
     bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
     outcome.isLauncher = isLauncher;
-    outcome.isUnexplained = refusal && isFailure && !refusal->isThere();
+    outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
     return outcome;
   }
 
@@ -216,6 +194,8 @@ private:
     if (interrupted || (endedBy && !outcome.isReported)) // as a single process would end
       outcome.signal = endedBy;
     outcome.interrupted = interrupted != 0;
+    outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
+    outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     if (outcome.status == 0)
       outcome.status = failed;
     return outcome;
@@ -308,6 +288,7 @@ private:
   }
 
   StringRef command;
+  StartMarks marks;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
   std::optional<LaunchedRanks> launched;
   std::optional<StoppedRanks> stopped;

@@ -1,6 +1,6 @@
 //===- LaunchedRanks.cpp - the ranks that a launcher has started on this host -----------------===//
 
-#include "tools/partita/LaunchedRanks.h"
+#include "tools/partita/Run/LaunchedRanks.h"
 #include "llvm/ADT/SmallString.h"
 #include <climits>
 #include <cstdlib>

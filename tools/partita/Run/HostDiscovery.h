@@ -1,7 +1,7 @@
 //===- HostDiscovery.h - which hosts a run can use now ------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_HOSTDISCOVERY_H
-#define PARTITA_TOOLS_HOSTDISCOVERY_H
+#ifndef PARTITA_TOOLS_RUN_HOSTDISCOVERY_H
+#define PARTITA_TOOLS_RUN_HOSTDISCOVERY_H
 
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -32,4 +32,4 @@ std::optional<Hosts> discoverHosts(const std::string &command, std::string &prob
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_HOSTDISCOVERY_H
+#endif // PARTITA_TOOLS_RUN_HOSTDISCOVERY_H

@@ -1,0 +1,26 @@
+// What the processes of a start tell whoever may start the program again, beyond their exit statuses,
+// which a launcher may hide: each mark is a file in a folder that exists for one start.
+// A launcher passes the variable on to ranks of its own host; elsewhere there is no such folder, and no
+// mark is left. The compiler's `partita run` reads marks, so this header includes no other header of
+// the runtime.
+
+#ifndef PARTITA_RT_START_MARKS_H
+#define PARTITA_RT_START_MARKS_H
+
+namespace partita_rt {
+
+/// The environment variable with the path of the folder.
+constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
+
+/// A process has ended with kRefused (exit_status.h).
+constexpr const char *kRefusedMark = "refused";
+/// A rank has completed a step.
+constexpr const char *kTrainedMark = "trained";
+/// A step has a result with which training cannot go on, such as a loss that is NaN. The file says which
+/// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
+/// same text as the one before shows that the next one would too.
+constexpr const char *kFailedStepMark = "failed-step";
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_START_MARKS_H

@@ -1,0 +1,128 @@
+//===- ProgramStarts.cpp - which program starts, with which processes -------------------------===//
+
+#include "tools/partita/Run/ProgramStarts.h"
+#include "tools/partita/Elastic.h"
+#include "tools/partita/Options.h"
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace partita::tool;
+
+/// Seconds for which a start waits until there are hosts for the smallest program.
+static constexpr int kHostsPatience = 600;
+
+static std::string countText(int64_t ranks) {
+  return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+}
+
+std::string ProgramStarts::change() const {
+  return before == size ? ""
+                        : "with " + countText(programs[size].ranks) + " instead of " +
+                              std::to_string(programs[before].ranks);
+}
+
+std::string ProgramStarts::add(StringRef folder) {
+  std::string problem, executable = findProgram(folder, problem);
+  if (executable.empty())
+    return problem;
+  std::optional<json::Object> manifest = readManifest(folder, problem);
+  if (!manifest)
+    return problem;
+  int64_t ranks = manifest->getInteger("ranks").value_or(1);
+  programs.push_back({executable, std::move(*manifest), ranks});
+  return {};
+}
+
+std::string ProgramStarts::read(StringRef folder) {
+  if (!isElastic(folder))
+    return add(folder);
+  std::string problem;
+  std::optional<ElasticFolder> elastic = readElastic(folder, problem);
+  if (!elastic)
+    return problem;
+  for (const ElasticProgram &program : elastic->programs)
+    if (problem = add(program.folder); !problem.empty())
+      return problem;
+  several = elastic->ranksText();
+  chooseLargest();
+  return {};
+}
+
+std::string ProgramStarts::choose(int64_t ranks) {
+  for (auto [i, program] : llvm::enumerate(programs))
+    if (program.ranks == ranks) {
+      size = i;
+      return {};
+    }
+  return "has programs for " + several + ", not for " + std::to_string(ranks);
+}
+
+/// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds, and
+/// takes the largest one that they have room for. At a restart, a command that fails may succeed
+/// later.
+std::string ProgramStarts::waitForHosts() {
+  auto begin = std::chrono::steady_clock::now();
+  for (bool isFirst = true;; isFirst = false) {
+    std::string problem;
+    std::optional<Hosts> found = discoverHosts(supervision.hostDiscovery, problem);
+    if (!found && !wasStarted)
+      return problem;
+    hosts = found.value_or(Hosts());
+    int64_t slots = hosts.slots(), least = programs.front().ranks;
+    if (found && slots >= least) {
+      size = 0;
+      while (size + 1 < programs.size() && programs[size + 1].ranks <= slots)
+        ++size;
+      return {};
+    }
+    if (found)
+      problem = "--host-discovery found " + std::to_string(slots) +
+                (slots == 1 ? " slot" : " slots") + "; " +
+                (programs.size() > 1 ? "the smallest program" : "the program") + " needs " +
+                std::to_string(least);
+    if (wasInterrupted() ||
+        std::chrono::steady_clock::now() - begin > std::chrono::seconds(kHostsPatience))
+      return problem;
+    if (isFirst) {
+      errs() << "partita " << command << ": waits for hosts: " << printableLines(problem) << '\n';
+      errs().flush();
+    }
+    sleep(1);
+  }
+}
+
+std::string ProgramStarts::prepare(bool fewer) {
+  before = size;
+  std::string problem;
+  if (fewer)
+    --size;
+  else if (!supervision.hostDiscovery.empty())
+    problem = waitForHosts();
+  if (!wasStarted)
+    before = size;
+  wasStarted = true;
+  return problem;
+}
+
+/// The launcher's words, with {ranks} and {hosts} replaced.
+std::vector<std::string> ProgramStarts::launcherWords() const {
+  std::vector<std::string> words = supervision.launcher;
+  std::string ranks = std::to_string(programs[size].ranks), all = hosts.text();
+  for (std::string &word : words)
+    for (auto [name, value] : {std::pair(StringRef("{ranks}"), &ranks), {"{hosts}", &all}})
+      for (size_t at = word.find(name); at != std::string::npos;
+           at = word.find(name, at + value->size()))
+        word.replace(at, name.size(), *value);
+  return words;
+}
+
+Outcome ProgramStarts::run(std::vector<std::string> arguments) {
+  std::vector<std::string> words = launcherWords();
+  words.push_back(executable());
+  llvm::append_range(words, arguments);
+  return startsRanks() ? runRanks(command, executable(), std::move(words),
+                                  static_cast<int>(programs[size].ranks))
+                       : runProcess(command, executable(), std::move(words));
+}

@@ -1,0 +1,62 @@
+//===- ProgramStarts.h - which program starts, with which processes -----------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_PROGRAMSTARTS_H
+#define PARTITA_TOOLS_RUN_PROGRAMSTARTS_H
+
+#include "tools/partita/Program.h"
+#include "tools/partita/Run/HostDiscovery.h"
+#include "tools/partita/Run/Supervisor.h"
+#include "llvm/Support/JSON.h"
+#include <string>
+#include <vector>
+
+namespace partita::tool {
+
+/// The starts of one program, or of those that --elastic made of one model.
+class ProgramStarts : public Starts {
+public:
+  ProgramStarts(llvm::StringRef command, const Supervision &supervision)
+      : command(command), supervision(supervision) {}
+
+  /// Reads the folder. Returns the problem, or "".
+  std::string read(llvm::StringRef folder);
+  /// Takes the program of this many ranks, which are started already or were asked for.
+  std::string choose(int64_t ranks);
+  void chooseLargest() { size = programs.size() - 1; }
+
+  const std::string &executable() const { return programs[size].executable; }
+  /// The chosen program's manifest.
+  const llvm::json::Object &manifest() const { return programs[size].manifest; }
+
+  std::string prepare(bool fewer) override;
+  bool hasFewer() const override { return size > 0 && supervision.hostDiscovery.empty(); }
+  std::string change() const override;
+  Outcome run(std::vector<std::string> arguments) override;
+  /// Is each rank a process that this one starts?
+  bool startsRanks() const {
+    return supervision.launcher.empty() && programs[size].ranks > 1 &&
+           targetOf(manifest()).ranksAreProcesses();
+  }
+  std::string several; ///< "2, 4 or 8 ranks"; empty unless --elastic made the folder
+
+private:
+  struct Program {
+    std::string executable;
+    llvm::json::Object manifest;
+    int64_t ranks;
+  };
+  std::string add(llvm::StringRef folder);
+  std::string waitForHosts();
+  std::vector<std::string> launcherWords() const;
+
+  llvm::StringRef command;
+  const Supervision &supervision;
+  std::vector<Program> programs; ///< fewest ranks first
+  size_t size = 0, before = 0;   ///< of the next start, and of the one before
+  bool wasStarted = false;
+  Hosts hosts;
+};
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_PROGRAMSTARTS_H

@@ -1,0 +1,30 @@
+//===- StartMarks.h - what the ranks of a start say by files -----------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_STARTMARKS_H
+#define PARTITA_TOOLS_RUN_STARTMARKS_H
+
+#include "llvm/ADT/SmallString.h"
+#include <string>
+
+namespace partita::tool {
+
+/// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). While there is
+/// an object, processes that this one starts leave theirs in its folder; there are none before.
+class StartMarks {
+public:
+  StartMarks();
+  ~StartMarks();
+  StartMarks(const StartMarks &) = delete;
+  StartMarks &operator=(const StartMarks &) = delete;
+
+  bool has(const char *mark) const;
+  /// What its file contains; "" if there is none.
+  std::string textOf(const char *mark) const;
+
+private:
+  llvm::SmallString<128> folder; ///< empty if it could not be made: then there are no marks
+};
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_STARTMARKS_H
