@@ -36,9 +36,11 @@ static constexpr int kGrace = 5, kAsked = 3;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
+/// The same before a launcher's first rank is seen.
+static constexpr int kPollsPerFirstLook = 2;
 
-/// From here on statuses say that a command cannot be started, or which signal has ended it.
-static constexpr int kNotExecutable = 126;
+/// Does a status say that a command cannot be started, or which signal has ended it?
+static bool explains(int status) { return status >= 126 && status - 128 < NSIG; }
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
@@ -143,9 +145,10 @@ public:
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
     stopped.emplace(timeoutOf(arguments), !isLauncher);
     wait();
-    bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
+    bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = refusal && isFailure && !refusal->isThere();
+    outcome.hasStartedNone = outcome.isUnexplained && !launched->haveBeen();
     return outcome;
   }
 
@@ -202,6 +205,8 @@ private:
       passSignalsOn();
       if (++polls % kPollsPerLook == 0)
         failed |= lookAtRanks(failed);
+      else if (launched && !launched->haveBeen() && polls % kPollsPerFirstLook == 0)
+        launched->find(); // ranks that end at once have run too
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
@@ -245,7 +250,7 @@ private:
       ranks = launched->find();
     else
       llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
-    if (launched && !failed && launched->haveLeft(ranks)) {
+    if (launched && !failed && launched->haveLeft()) {
       giveReason("its ranks on this host have ended, and the launcher has not");
       signalAll(SIGKILL), signals = 2; // what it waits for does not answer
       return true;

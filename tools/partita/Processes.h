@@ -18,6 +18,8 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
+  /// A launcher has failed, and no rank has run on this host.
+  bool hasStartedNone = false;
   bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 

@@ -211,6 +211,7 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause = !outcome.why.empty();
   facts.isUnexplained = outcome.isUnexplained;
+  facts.hasStartedNone = outcome.hasStartedNone;
   facts.hasSaved = hasSaved;
   facts.wasRestarted = wasRestarted;
   facts.hasTrained = hasTrained;
@@ -267,6 +268,9 @@ void Supervisor::tellRestart(int64_t number) const {
 void Supervisor::tellEnd(int64_t restarts) const {
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
+  if (verdict == Verdict::Final && outcome.hasStartedNone)
+    fail(command, "the launcher has failed with status " + Twine(outcome.status) +
+                      ", and no rank has run on this host; its own lines above say why");
   if (restarts > 0 && startsAgain(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");

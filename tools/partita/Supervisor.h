@@ -30,8 +30,8 @@ public:
 /// recur: a process was killed, or failed after it had completed a step
 /// (partita_rt/exit_status.h). A restart that fails before its first step is followed by another after
 /// a second, and that by one with fewer ranks, if that is possible; else, if the run has trained
-/// before, or a launcher does not say why, by others, up to five in succession, after 1, 2, 4, 8 and
-/// 16 seconds (Verdict.h). A restarted run goes on from the newest checkpoint that this one has written
+/// before, or a launcher that has started ranks here does not say why, by others, up to five in
+/// succession, after 1, 2, 4, 8 and 16 seconds (Verdict.h). A restarted run goes on from the newest checkpoint that this one has written
 /// or resumed from. Prints a line for each restart. Returns the exit code; ends this process by the
 /// signal that ended the program, if it was one that asks a program to end.
 int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,

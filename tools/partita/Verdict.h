@@ -11,15 +11,16 @@ inline constexpr int kMostRefusals = 6;
 
 /// What is known of a start that has ended, and of those before it.
 struct StartFacts {
-  int status = 0;             ///< with which the program, or its launcher, has ended
-  bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
-  bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
-  bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
-  bool hasSaved = false;      ///< it has completed a checkpoint, so it can do a step
-  bool wasRestarted = false;  ///< the start was a restart
-  bool hasTrained = false;    ///< some start before has completed a step
-  bool hasFewer = false;      ///< the next start could have fewer ranks
-  int refusals = 0;           ///< starts before, in succession, that failed before their first step
+  int status = 0;              ///< with which the program, or its launcher, has ended
+  bool askedToEnd = false;     ///< a signal has asked this process, or a rank, to end
+  bool hasCause = false;       ///< a signal has killed a process, or a launcher has ended too early
+  bool isUnexplained = false;  ///< a launcher has failed, and no rank has refused to run
+  bool hasStartedNone = false; ///< and no rank has run here
+  bool hasSaved = false;       ///< it has completed a checkpoint, so it can do a step
+  bool wasRestarted = false;   ///< the start was a restart
+  bool hasTrained = false;     ///< some start before has completed a step
+  bool hasFewer = false;       ///< the next start could have fewer ranks
+  int refusals = 0; ///< starts before, in succession, that failed before their first step
 };
 
 enum class Verdict {
