@@ -32,7 +32,10 @@ void noteStep() {
   if (!hasTrained.exchange(true))
     leaveMark(kTrainedMark);
 }
-void noteLoss() { hasLost = true; }
+void noteLoss() {
+  if (!hasLost.exchange(true))
+    leaveMark(kLostMark);
+}
 
 int failureStatus() { return hasTrained || hasLost ? kFailedWhileTraining : kRefused; }
 

@@ -11,8 +11,8 @@ namespace partita_rt {
 
 /// Notes that a rank of this process has completed a training step; the first one leaves kTrainedMark.
 void noteStep();
-/// Notes that this process ends the run because a rank makes no progress, so that
-/// a restart may help.
+/// Notes that this process ends the run because a rank has died or makes no progress, so that a restart
+/// may help; leaves kLostMark.
 void noteLoss();
 /// Returns the status of an error that happens now.
 int failureStatus();

@@ -1,90 +1,22 @@
-// Greetings, and waiting for them (joining.h).
+// Waiting for greetings, and for their answers (joining.h).
 
 #include "processes/joining.h"
-#include "partita_rt/machine.h"
+#include "common/mesh/node_order.h"
 #include "partita_rt/types.h"
 #include "processes/first_here.h"
 #include "processes/lobby.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <poll.h>
+#include <thread>
 #include <unistd.h>
 
 namespace partita_rt::processes {
-
-//===-- Greetings ---------------------------------------------------------------------------===//
-
-static constexpr const char *kProtocol = "partita rendezvous 2";
-
-static int numberFrom(const std::string &text) {
-  size_t used = 0;
-  int value = -1;
-  try {
-    value = std::stoi(text, &used);
-  } catch (const std::exception &) {
-  }
-  if (used != text.size() || text.empty() || value < -1)
-    fail("a message of another rank is not what it should be");
-  return value;
-}
-
-std::string textOf(const Greeting &greeting) {
-  return pack({kProtocol, greeting.run, std::to_string(greeting.rank),
-               std::to_string(greeting.ranks), greeting.peer.host,
-               std::to_string(greeting.peer.process), std::to_string(greeting.peer.localRank),
-               std::to_string(greeting.peer.port), greeting.machine});
-}
-
-Greeting greetingFrom(const std::string &text) {
-  std::vector<std::string> fields = unpack(text, 9);
-  if (fields[0] != kProtocol)
-    fail("a rank of another version: %.40s", fields[0].c_str());
-  Greeting greeting;
-  greeting.run = fields[1];
-  greeting.rank = numberFrom(fields[2]);
-  greeting.ranks = numberFrom(fields[3]);
-  greeting.peer.host = fields[4];
-  greeting.peer.process = numberFrom(fields[5]);
-  greeting.peer.localRank = numberFrom(fields[6]);
-  greeting.peer.port = numberFrom(fields[7]);
-  greeting.machine = fields[8];
-  return greeting;
-}
-
-Greeting greetingOf(const LaunchEnvironment &environment, int port) {
-  Greeting greeting;
-  greeting.run = environment.run;
-  greeting.rank = environment.rank;
-  greeting.ranks = environment.ranks;
-  greeting.peer.host = hostName();
-  greeting.peer.process = int(getpid());
-  greeting.peer.localRank = environment.localRank;
-  greeting.peer.port = port;
-  greeting.machine = greeting.peer.host + " " + bootId();
-  return greeting;
-}
-
-std::string textOf(const std::vector<Peer> &peers) {
-  std::vector<std::string> fields;
-  for (const Peer &peer : peers)
-    for (const std::string &field :
-         {peer.host, std::to_string(peer.process), std::to_string(peer.localRank), peer.address,
-          std::to_string(peer.port)})
-      fields.push_back(field);
-  return pack(fields);
-}
-
-std::vector<Peer> peersFrom(const std::string &text, size_t count) {
-  std::vector<std::string> fields = unpack(text, 5 * count);
-  std::vector<Peer> peers;
-  for (size_t i = 0; i < fields.size(); i += 5)
-    peers.push_back({fields[i], numberFrom(fields[i + 1]), numberFrom(fields[i + 2]), fields[i + 3],
-                     numberFrom(fields[i + 4])});
-  return peers;
-}
 
 std::string meetingOf(const LaunchEnvironment &environment) {
   std::string text = environment.run + " at " + environment.address;
@@ -107,9 +39,45 @@ std::string textOf(const Peer &peer) {
   return "host " + peer.host + ", process " + std::to_string(peer.process);
 }
 
-/// Greets whoever has taken a port of rank 0's. Throws JoiningFailed if that is rank 0 of this run,
-/// which then reports both.
+/// Greets whoever listens where the others look for rank 0. Throws JoiningFailed if that is another
+/// rank 0 of this run, which then reports both.
 void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, int port);
+
+/// Why ranks cannot meet anywhere.
+std::string nowhereText(const Greeting &own, const std::string &problem) {
+  return "rank " + std::to_string(own.rank) + " (" + textOf(own.peer) +
+         ") cannot meet the others at " + problem + "; MASTER_ADDR must name rank 0's host";
+}
+
+/// What a thread of rank 0 finds where the others look for rank 0: a name server may be slow.
+struct Search {
+  std::atomic<bool> isNowhere{false};   ///< the host is not known
+  std::atomic<bool> isElsewhere{false}; ///< it has no address of this machine, but may lead here
+  std::atomic<bool> isOver{false};
+  std::mutex mutex;
+  std::optional<JoiningFailed> found; ///< another rank 0
+};
+
+/// The thread, which may outlast rank 0's wait.
+void lookForOthers(const std::shared_ptr<Search> &search, const LaunchEnvironment &environment,
+                   const Greeting &own) {
+  search->isNowhere = isUnknown(environment.address);
+  search->isElsewhere = !isThisMachine(environment.address);
+  try {
+    while (search->isElsewhere && !search->isOver) {
+      for (int port : environment.ports)
+        askWhoListens(environment, own, port);
+      sleep(1);
+    }
+  } catch (const JoiningFailed &failure) {
+    std::lock_guard<std::mutex> lock(search->mutex);
+    search->found = failure;
+  } catch (const std::exception &) { // what listens there is no rank
+  }
+}
+
+/// Seconds after which rank 0 gives up if nobody has come and its host is not known.
+constexpr double kNobody = 3;
 
 /// Rank 0's wait for greetings, in which it rejects processes that are not ranks of this run.
 class Reception {
@@ -120,33 +88,52 @@ public:
     greetings[0] = own;
   }
 
+  ~Reception() {
+    if (search)
+      search->isOver = true;
+  }
+
   Joined run(double seconds) {
     listen();
-    auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1000));
+    search = std::make_shared<Search>();
+    std::thread(lookForOthers, search, environment, *greetings[0]).detach();
+    auto begin = Clock::now();
+    auto isOver = [&](double after) {
+      return Clock::now() - begin > std::chrono::milliseconds(int64_t(after * 1000));
+    };
+    Speaker speaker = Speaker::This;
     while (missing() > 0 && ending.empty()) {
-      if (Clock::now() > deadline)
+      // Ranks of this machine that look elsewhere know less of the reason: it comes before theirs.
+      if (isOver(search->isElsewhere ? 0.9 * seconds : seconds)) {
         ending = lateText(seconds);
+        speaker = search->isElsewhere ? Speaker::First : Speaker::This;
+      } else if (search->isNowhere && missing() == environment.ranks - 1 && isOver(kNobody)) {
+        ending = nowhereText(*greetings[0], problemOfHost(environment.address));
+        speaker = Speaker::First;
+      }
       serve();
       beat(seconds);
+      hearOfOthers();
     }
     if (!ending.empty())
-      throw JoiningFailed{ending, Speaker::This, {}};
+      throw JoiningFailed{ending, speaker};
     fillPeers();
     std::string text = partita_rt::processes::textOf(joined.peers);
-    for (auto &connection : joined.connections)
-      if (connection)
-        connection->send({FrameKind::Welcome, 0, text});
+    for (size_t r = 1; r < joined.connections.size(); ++r)
+      joined.connections[r]->send({FrameKind::Welcome, uint32_t(r), text});
     return std::move(joined);
   }
 
   /// Tells all ranks that have arrived why all end, and those that arrive a little later, which would
   /// otherwise look for rank 0 in vain.
   void tellEnd() {
+    if (ending.empty())
+      return;
     for (auto &connection : joined.connections)
       if (connection)
         tellEnd(*connection);
     auto deadline = Clock::now() + std::chrono::milliseconds(1500);
-    while (!ending.empty() && Clock::now() < deadline && missing() > 0)
+    while (Clock::now() < deadline && missing() > 0)
       serve();
     usleep(20'000); // closing a connection with unread bytes in it discards what was sent
   }
@@ -183,18 +170,40 @@ private:
 
   int missing() const { return int(std::count(greetings.begin(), greetings.end(), std::nullopt)); }
 
-  std::string lateText(double seconds) const {
+  /// Returns "ranks 1, 3" of the others: those that have come, with their hosts, or those that have not.
+  std::string othersText(bool haveCome) const {
+    constexpr int kMost = 16;
     std::string text;
-    int named = 0;
-    for (size_t r = 1; r < greetings.size() && named < 16; ++r)
-      if (!greetings[r])
-        text += (named++ ? ", " : "") + std::to_string(r);
-    std::string problem = problemOfHost(environment.address); // others may have the same
-    return (missing() == 1 ? "rank " : "ranks ") + text + (named < missing() ? ", ..." : "") +
-           " of " + std::to_string(environment.ranks) + (missing() == 1 ? " has" : " have") +
-           " not come to port " + std::to_string(portOf(listener)) + " of host " +
-           greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s" +
-           (problem.empty() ? "" : "; they look for rank 0 at " + problem);
+    int count = 0;
+    for (size_t r = 1; r < greetings.size(); ++r)
+      if (greetings[r].has_value() == haveCome && count++ < kMost)
+        text += (count > 1 ? ", " : "") + std::to_string(r) +
+                (haveCome ? " (host " + greetings[r]->peer.host + ")" : "");
+    return (count == 1 ? "rank " : "ranks ") + text + (count > kMost ? ", ..." : "");
+  }
+
+  std::string lateText(double seconds) const {
+    int came = environment.ranks - 1 - missing();
+    std::string problem = problemOfHost(environment.address), // others may have the same
+        place = environment.address + ", which is no address of this host: start rank 0 there, or "
+                                      "set MASTER_ADDR to an address of this host";
+    return othersText(false) + " of " + std::to_string(environment.ranks) +
+           (missing() == 1 ? " has" : " have") + " not come to port " +
+           std::to_string(portOf(listener)) + " of host " + greetings[0]->peer.host + " within " +
+           std::to_string(int64_t(seconds)) + " s" +
+           (came == 0 ? "" : "; " + othersText(true) + (came == 1 ? " has" : " have")) +
+           (problem.empty() && !search->isElsewhere
+                ? ""
+                : "; the others look for rank 0 at " + (problem.empty() ? place : problem));
+  }
+
+  /// Ends with another rank 0, if there is one.
+  void hearOfOthers() {
+    std::lock_guard<std::mutex> lock(search->mutex);
+    if (!search->found || !ending.empty())
+      return;
+    ending = search->found->message;
+    throw *search->found;
   }
 
   void tellEnd(Connection &connection) {
@@ -245,6 +254,9 @@ private:
   void greet(Lobby::Guest &stranger, const Greeting &greeting) {
     if (greeting.run != environment.run)
       fail("this is rank 0 of another run");
+    const Greeting &own = *greetings[0];
+    if (greeting.machine == own.machine && greeting.peer.process == own.peer.process)
+      fail("this is rank 0 itself"); // which has asked who listens where the others look for it
     std::string who = "rank " + std::to_string(greeting.rank) + " (" + textOf(greeting.peer) + ")";
     if (ending.empty() && greeting.ranks != environment.ranks)
       ending = who + " was started as one of " + std::to_string(greeting.ranks) +
@@ -270,24 +282,37 @@ private:
     joined.connections[size_t(greeting.rank)] = std::move(stranger.connection);
   }
 
-  /// Numbers a host's ranks if the launcher has not.
+  /// Numbers a host's ranks if the launcher has not, and all of them as the mesh has them.
   void fillPeers() {
     std::map<std::string, int> known;
+    std::vector<std::string> nodes;
     for (std::optional<Greeting> &greeting : greetings) {
       int number = known[greeting->machine]++;
       if (greeting->peer.localRank < 0)
         greeting->peer.localRank = number;
-      joined.peers.push_back(greeting->peer);
+      std::optional<int> node = pretendedNode(greeting->rank);
+      nodes.push_back(greeting->machine + (node ? " " + std::to_string(*node) : ""));
+    }
+    std::vector<int> ranks = meshRanks(nodes);
+    auto arrived = std::move(joined.connections);
+    joined.connections.resize(arrived.size());
+    joined.peers.resize(arrived.size());
+    for (size_t launched = 0; launched < ranks.size(); ++launched) {
+      size_t rank = size_t(ranks[launched]);
+      joined.peers[rank] = greetings[launched]->peer;
+      joined.peers[rank].launched = int(launched);
+      joined.connections[rank] = std::move(arrived[launched]);
     }
   }
 
   const LaunchEnvironment &environment;
   Socket listener;
-  std::vector<std::optional<Greeting>> greetings; ///< by rank
+  std::vector<std::optional<Greeting>> greetings; ///< by the launcher's number, as all here
   Lobby lobby{listener};                          ///< processes that have not said who they are
   std::string ending;                             ///< why all ranks end; empty while they do not
   Clock::time_point nextBeat;                     ///< the first one is sent at once
   Joined joined;
+  std::shared_ptr<Search> search; ///< null until it listens
 };
 
 } // namespace
@@ -298,8 +323,7 @@ Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, do
     return reception->run(seconds);
   } catch (JoiningFailed &failure) {
     // Not before the reason is printed: launchers end this process too when another one has ended.
-    if (failure.speaker == Speaker::This)
-      failure.tell = [reception] { reception->tellEnd(); };
+    failure.tell = [reception] { reception->tellEnd(); };
     throw;
   }
 }
@@ -333,6 +357,9 @@ public:
       throw JoiningFailed{"rank 0 died before all ranks had come", Speaker::First};
     Joined joined;
     joined.peers = peersFrom(frame->text, size_t(environment.ranks));
+    joined.rank = int(frame->number);
+    if (joined.rank <= 0 || joined.rank >= environment.ranks)
+      fail("a message of rank 0 is not what it should be");
     joined.connections.push_back(std::move(connection));
     return joined;
   }
@@ -390,7 +417,7 @@ private:
     try {
       socket = connectTo(environment.address, port, 2, problem);
     } catch (const Error &error) {
-      giveUp(std::string(" cannot look for rank 0: ") + error.what());
+      throw JoiningFailed{nowhereText(own, error.what()), Speaker::First};
     }
     if (!socket.isOpen())
       return problem;

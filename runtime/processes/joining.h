@@ -3,29 +3,15 @@
 #ifndef PARTITA_RT_PROCESSES_JOINING_H
 #define PARTITA_RT_PROCESSES_JOINING_H
 
+#include "processes/greeting.h"
 #include "processes/hub.h"
 
 namespace partita_rt::processes {
 
-/// A rank's first message to rank 0.
-struct Greeting {
-  std::string run;
-  int rank = 0, ranks = 0;
-  Peer peer;
-  std::string machine; ///< host and boot, by which local ranks are counted
-};
-std::string textOf(const Greeting &greeting);
-/// Throws Error for a malformed greeting.
-Greeting greetingFrom(const std::string &text);
-/// Returns this process's greeting; it listens on `port` for ranks that have lost rank 0.
-Greeting greetingOf(const LaunchEnvironment &environment, int port);
-
-std::string textOf(const std::vector<Peer> &peers);
-std::vector<Peer> peersFrom(const std::string &text, size_t count);
-
-/// All ranks by number, once all have arrived, and connections: on rank 0 one to each other rank,
-/// on the others a single one to rank 0.
+/// All ranks by their numbers on the mesh (common/mesh/node_order.h), once all have arrived, and
+/// connections: on rank 0 one to each other rank, on the others a single one to rank 0.
 struct Joined {
+  int rank = 0; ///< of this process
   std::vector<Peer> peers;
   std::vector<std::unique_ptr<Connection>> connections;
 };

@@ -25,7 +25,7 @@ LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &
                  [&](int rank) { return rankText(program, rank); }) {
   position.phase = Phase::SetUp;
   rendezvous.setPosition(position);
-  rendezvous.setRecord([this, name = rankText(program, environment.rank)](const auto &reason) {
+  rendezvous.setRecord([this, name = rankText(program, rendezvous.rank())](const auto &reason) {
     writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
   });
 }

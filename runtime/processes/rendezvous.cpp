@@ -11,7 +11,7 @@ namespace partita_rt::processes {
 
 Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name,
                        double timeout, const std::function<std::string(int rank)> &rankName)
-    : environment(itsEnvironment), ending(std::make_unique<Ending>()) {
+    : environment(itsEnvironment), self(environment.rank), ending(std::make_unique<Ending>()) {
   ending->name = name;
   if (environment.ranks == 1) {
     alone = {greetingOf(environment, 0).peer};
@@ -26,14 +26,19 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
                                           : joinFirst(environment, own, seconds);
     for (size_t r = 0; r < joined.peers.size(); ++r)
       joined.peers[r].name = rankName ? rankName(int(r)) : "rank " + std::to_string(r);
-    monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), timeout,
-                                        environment.run, std::move(listener), *ending);
+    self = joined.rank;
+    monitor = std::make_unique<Monitor>(self, std::move(joined), timeout, environment.run,
+                                        std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {
     ending->abort = failure.tell;
     if (failure.speaker != Speaker::First)
       endProcess(*ending, failure.message, failure.speaker == Speaker::This);
     FirstHere first(meetingOf(environment));
-    ending->abort = [&] { first.linger(); };
+    ending->abort = [&] {
+      if (failure.tell)
+        failure.tell();
+      first.linger();
+    };
     endProcess(*ending, failure.message, first.speaks());
   }
 }
@@ -41,6 +46,13 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
 Rendezvous::~Rendezvous() = default;
 
 const std::vector<Peer> &Rendezvous::peers() const { return monitor ? monitor->peers() : alone; }
+
+std::vector<int> Rendezvous::launchedRanks() const {
+  std::vector<int> launched;
+  for (const Peer &peer : peers())
+    launched.push_back(peer.launched);
+  return launched;
+}
 
 std::vector<std::string> Rendezvous::allGather(const std::string &mine, const std::string &what) {
   return monitor ? monitor->gather(what, mine) : std::vector<std::string>{mine};

@@ -37,13 +37,15 @@ struct RankPosition;
 
 namespace partita_rt::processes {
 
-/// A process of the run.
+/// A process of the run, by its rank on the mesh (common/mesh/node_order.h), which may be another one
+/// than the launcher's number.
 struct Peer {
   std::string host;
   int process = 0;
   int localRank = 0; ///< among the ranks of its host
   std::string address;
   int port = 0;          ///< where ranks that have lost rank 0 can reach it
+  int launched = 0;      ///< the launcher's number for it
   std::string name = {}; ///< "rank 2 of stage 1"
 };
 
@@ -76,12 +78,14 @@ public:
   Rendezvous(const Rendezvous &) = delete;
   Rendezvous &operator=(const Rendezvous &) = delete;
 
-  int rank() const { return environment.rank; }
+  int rank() const { return self; }
   int ranks() const { return environment.ranks; }
   int localRank() const { return peers()[size_t(rank())].localRank; }
   const std::string &launcher() const { return environment.launcher; }
   /// Returns all ranks' processes, by rank.
   const std::vector<Peer> &peers() const;
+  /// Returns the launcher's numbers, by rank.
+  std::vector<int> launchedRanks() const;
 
   /// Returns every rank's text, by rank; at most 1 MiB each. `what` names the occasion.
   std::vector<std::string> allGather(const std::string &mine, const std::string &what);
@@ -119,6 +123,7 @@ public:
 
 private:
   LaunchEnvironment environment;
+  int self;                         ///< the process's rank
   std::vector<Peer> alone;          ///< if the run has one rank
   std::unique_ptr<Ending> ending;   ///< likewise
   std::unique_ptr<Monitor> monitor; ///< if it has several

@@ -120,12 +120,15 @@ static Socket connectTo(const addrinfo &address, double seconds, std::string &pr
   return result;
 }
 
+/// A name server may answer the next time.
+static bool mayPass(int error) { return error == EAI_AGAIN || error == EAI_SYSTEM; }
+
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem) {
   addrinfo hints{}, *addresses = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &addresses);
-  if (error == EAI_AGAIN || error == EAI_SYSTEM) { // a name server that may answer the next time
+  if (mayPass(error)) {
     problem = gai_strerror(error);
     return Socket();
   }
@@ -138,13 +141,36 @@ Socket connectTo(const std::string &host, int port, double seconds, std::string 
   return result;
 }
 
-std::string problemOfHost(const std::string &host) {
+static int lookUp(const std::string &host) {
   addrinfo *addresses = nullptr;
   int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
-  if (error != 0)
-    return host + ": " + gai_strerror(error);
+  if (error == 0)
+    freeaddrinfo(addresses);
+  return error;
+}
+
+std::string problemOfHost(const std::string &host) {
+  int error = lookUp(host);
+  return error ? host + ": " + gai_strerror(error) : "";
+}
+
+bool isUnknown(const std::string &host) {
+  int error = lookUp(host);
+  return error && !mayPass(error);
+}
+
+bool isThisMachine(const std::string &host) {
+  addrinfo hints{}, *addresses = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &addresses) != 0)
+    return true;
+  bool isOwn = false; // only a machine's own addresses can be bound
+  for (addrinfo *each = addresses; each && !isOwn; each = each->ai_next) {
+    Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, each->ai_protocol));
+    isOwn = socket.isOpen() && bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0;
+  }
   freeaddrinfo(addresses);
-  return "";
+  return isOwn;
 }
 
 std::string peerOf(int descriptor) {

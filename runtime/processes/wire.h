@@ -75,6 +75,10 @@ Socket acceptFrom(const Socket &listener);
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem);
 /// Returns why a host has no address: "node7: Name or service not known"; "" if it has one.
 std::string problemOfHost(const std::string &host);
+/// Has the host no address for certain? A name server that does not answer now may the next time.
+bool isUnknown(const std::string &host);
+/// Is an address of the host one of this machine's? Also true if it has none.
+bool isThisMachine(const std::string &host);
 /// Returns the numeric address of the connection's other end.
 std::string peerOf(int descriptor);
 

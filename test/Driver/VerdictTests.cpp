@@ -25,9 +25,10 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 }
 
 constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
-               kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
-               kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
-               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer;
+               kUnexplained = &StartFacts::isUnexplained, kNone = &StartFacts::hasStartedNone,
+               kTrains = &StartFacts::hasTrained, kAgain = &StartFacts::failedAgain,
+               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
+               kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
@@ -61,6 +62,12 @@ TEST(Verdict, Table) {
       {"a wrong option", facts(kRefused), Verdict::Final},
       {"fewer ranks do not mend it", facts(kRefused, kFewer), Verdict::Final},
       {"a restart of what never trained", facts(kRefused, kRestart), Verdict::Final},
+
+      {"mpirun knows no such host", facts(1, kUnexplained, kNone), Verdict::Final},
+      {"its ssh knows none", facts(255, kUnexplained, kNone), Verdict::Final},
+      {"its host is away for a while", facts(1, kUnexplained, kNone, kRestart, kTrained),
+       Verdict::RestartLater},
+      {"the host where mpirun's only ranks were", facts(kTraining, kNone), Verdict::RestartNow},
 
       {"a restart is refused", facts(kRefused, kRestart, kTrained), Verdict::RestartLater},
       {"torchrun, before the first step", facts(1, kUnexplained), Verdict::RestartLater},

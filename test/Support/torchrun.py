@@ -3,7 +3,8 @@
 torchrun.py -np RANKS [--max-restarts N] [--plain] [--set RANK NAME=VALUE]... [--hosts NAME HOST:SLOTS,...] COMMAND...
 
 torchrun's agent listens on MASTER_PORT itself; with --plain nobody does, and only RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT are set.
---set changes a variable of one rank. --hosts starts the ranks in the network namespaces NAME0, NAME1 of two_hosts.py. If a process fails, the others get SIGTERM, and SIGKILL 2 s later (torchrun: 30); then all start again, N times at most. Exit status: 0
+--set changes a variable of one rank. --hosts starts the ranks in the network namespaces NAME0, NAME1 of two_hosts.py, in the order in which they are
+named. If a process fails, the others get SIGTERM, and SIGKILL 2 s later (torchrun: 30); then all start again, N times at most. Exit status: 0
 if all have ended with 0, else 1 (with --hosts, those of the first host: it cannot know of others), with a line per rank on standard error: "torchrun: rank 1: exit status 3"."""
 
 import argparse
@@ -27,8 +28,13 @@ def places(options):
     """Returns the host of each rank, and its number there."""
     if not options.hosts:
         return [("127.0.0.1", rank) for rank in range(options.np)]
-    slots = [each.split(":") for each in options.hosts[1].split(",")]
-    return [(host, local) for host, count in slots for local in range(int(count))][: options.np]
+    on = {}  # how many a host has so far: it may be named again
+    found = []
+    for host, count in (each.split(":") for each in options.hosts[1].split(",")):
+        for _ in range(int(count)):
+            found.append((host, on.get(host, 0)))
+            on[host] = on.get(host, 0) + 1
+    return found[: options.np]
 
 
 def command_on(options, host):

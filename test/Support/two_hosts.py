@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,19 +54,32 @@ class Hosts:
     def join(self, number):
         call("ip", "link", "set", self.cable(number), "up")
 
+    def processes(self, number):
+        listed = subprocess.run(["ip", "netns", "pids", f"{self.name}{number}"], capture_output=True, text=True)
+        return [int(process) for process in listed.stdout.split()]
+
     def kill(self, number):
-        for process in subprocess.run(["ip", "netns", "pids", f"{self.name}{number}"], capture_output=True, text=True).stdout.split():
+        for process in self.processes(number):
             with contextlib.suppress(OSError):
-                os.kill(int(process), signal.SIGKILL)
+                os.kill(process, signal.SIGKILL)
 
     def slow(self, rate):
-        """Slows both directions of host 1's cable down; returns why it cannot."""
-        bucket = ["root", "tbf", "rate", f"{rate}mbit", "burst", "64kb", "latency", "50ms"]
+        """Limits both directions of host 1's cable to so many MBit/s; returns why it cannot."""
+        return self.shape("tbf", "rate", f"{rate}mbit", "burst", "64kb", "latency", "50ms")
+
+    def delay(self, milliseconds):
+        """Lets every packet take so long in each direction of host 1's cable; returns why it cannot."""
+        return self.shape("netem", "delay", f"{milliseconds}ms", "limit", "100000")
+
+    def shape(self, kind, *options):
+        if not shutil.which("tc"):
+            return "tc not found: apt-get install iproute2"
         for where in ([], ["-n", f"{self.name}1"]):
             device = "eth0" if where else self.cable(1)
-            done = subprocess.run(["tc", *where, "qdisc", "replace", "dev", device, *bucket], capture_output=True, text=True)
+            done = subprocess.run(["tc", *where, "qdisc", "replace", "dev", device, "root", kind, *options], capture_output=True, text=True)
             if done.returncode:
-                return done.stderr.strip().splitlines()[0]
+                why = done.stderr.strip().splitlines()[0]
+                return f"the kernel has no {kind} (CONFIG_NET_SCH_{kind.upper()})" if "kind is unknown" in why else why
         return ""
 
     def fast(self):
@@ -85,7 +99,9 @@ class Hosts:
                                  *[str(word) for word in words]], **{"text": True, **more})
 
     def run(self, words):
+        """Runs a command on host 0; returns its lines on standard error."""
         process = self.popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, errors = process.communicate(timeout=300)
         if process.returncode:
             raise SystemExit(f"test/hosts: {' '.join(map(str, words))}: {process.returncode}\n{out}{errors}")
+        return errors

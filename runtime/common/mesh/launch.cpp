@@ -33,21 +33,36 @@ std::string World::agree(const std::string &error) {
   return "";
 }
 
-int ranksPerNode() {
+static std::string transport() {
   const char *text = std::getenv("PARTITA_RT_TRANSPORT");
-  std::string transport = text ? text : "";
-  if (transport.empty() || transport == "window")
-    return 0;
-  if (transport == "messages")
-    return 1;
-  std::string number = transport.rfind("nodes:", 0) == 0 ? transport.substr(6) : "";
+  return text ? text : "";
+}
+
+/// Returns N of "KIND:N"; 0 if the text is something else.
+static int numberAfter(const std::string &kind, const std::string &text) {
+  std::string number = text.rfind(kind, 0) == 0 ? text.substr(kind.size()) : "";
   bool digits = !number.empty() && number.size() < 6 &&
                 number.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || std::atoi(number.c_str()) == 0)
+  return digits ? std::atoi(number.c_str()) : 0;
+}
+
+std::optional<int> pretendedNode(int launched) {
+  std::string text = transport();
+  if (text == "messages")
+    return launched;
+  if (int ranks = numberAfter("nodes:", text))
+    return launched / ranks;
+  if (int nodes = numberAfter("dealt:", text))
+    return launched % nodes;
+  return std::nullopt;
+}
+
+void checkTransport() {
+  std::string text = transport();
+  if (!text.empty() && text != "window" && !pretendedNode(0))
     fail("PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the "
-         "default), 'messages', and 'nodes:N' with N ranks",
-         text);
-  return std::atoi(number.c_str());
+         "default), 'messages', 'nodes:N' with N ranks, and 'dealt:N' with ranks dealt to N",
+         text.c_str());
 }
 
 double secondsFrom(const std::string &what, const std::string &text) {

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ public:
   /// program's ranks have not joined: each prints, because the first one may be missing, or the
   /// launcher may end it before it has printed.
   bool speaks() const { return processRank == 0 || !launch; }
+  /// Says which of the launcher's processes the ranks are (node_order.h); "" if they have its numbers.
+  const std::string &renumbered() const { return renumberedLine; }
 
   /// Returns every process's text, once they have joined; else this one's alone. `what` names the
   /// occasion.
@@ -56,6 +59,7 @@ private:
   std::unique_ptr<Launch> launch;
   int processRank = 0;
   int processCount = 1;
+  std::string renumberedLine;
 };
 
 /// Returns the bytes of one rank's input buffers: all micro-batches of a step, each input 64-byte
@@ -67,9 +71,12 @@ std::vector<int64_t> inputOffsets(const Program &program);
 /// Returns the bytes of a rank's arena in this run; `options` may be null.
 int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 
-/// PARTITA_RT_TRANSPORT: as if nodes had so many ranks, consecutive ones: 1 for `messages`, N for
-/// `nodes:N`; 0 for the default, `window`: nodes are what they are. Throws Error for other values.
-int ranksPerNode();
+/// PARTITA_RT_TRANSPORT: as if a process, by its launcher's number, were on this node: each on one of
+/// its own for `messages`, N after the other on each for `nodes:N`, dealt in turn to N for `dealt:N`.
+/// Nothing for the default, `window`: nodes are what they are.
+std::optional<int> pretendedNode(int launched);
+/// Throws Error for other values, which pretendedNode ignores: processes meet before one reports them.
+void checkTransport();
 
 /// The number of seconds after which a rank that waits, or does not move, is reported: --timeout's,
 /// else PARTITA_RT_TIMEOUT's, else kTimeoutSeconds. Throws Error if PARTITA_RT_TIMEOUT is not such a number.

@@ -262,7 +262,9 @@ bool onlyText(const RunOptions &options) {
   return options.help || options.version || onlyCensus(options);
 }
 
-void printWarnings(const Program &program, const Session &session) {
+void printWarnings(const Program &program, const World &world, const Session &session) {
+  if (!world.renumbered().empty())
+    std::fprintf(stderr, "%s: %s\n", program.name, world.renumbered().c_str());
   for (const std::string &warning : session.warnings)
     std::fprintf(stderr, "%s: warning: %s\n", program.name, printable(warning).c_str());
   for (const Samples *samples : {session.dataFile.get(), session.evalFile.get()}) {
@@ -323,7 +325,7 @@ int programMain(int argc, char **argv, const Program &program) {
     return say(error);
   try {
     timeoutSeconds(); // report errors in the environment now
-    ranksPerNode();
+    checkTransport();
     channelTests();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
@@ -341,7 +343,7 @@ int programMain(int argc, char **argv, const Program &program) {
     return say(error);
   if (world.speaks()) {
     printText(program, session.options);
-    printWarnings(program, session);
+    printWarnings(program, world, session);
   }
   setCheckpointFolder(session.options.checkpoint);
   setFlightFolder(flightFolderOf(session.options));

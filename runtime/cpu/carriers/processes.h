@@ -25,8 +25,11 @@ struct NodeMemory {
 class Processes {
 public:
   virtual ~Processes() = default;
+  /// The rank on the mesh (common/mesh/node_order.h).
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  /// Returns the launcher's numbers, by rank.
+  virtual std::vector<int> launchedRanks() const = 0;
 
   /// Together: returns every process's text, by rank. `what` names the occasion.
   virtual std::vector<std::string> allGather(const std::string &mine, const char *what) = 0;

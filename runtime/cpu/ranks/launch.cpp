@@ -3,6 +3,7 @@
 
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
+#include "common/mesh/node_order.h"
 #include "cpu/carriers/sockets/socket_processes.h"
 #include "cpu/kernels/blas_buffers.h"
 #include "cpu/ranks/process_ranks.h"
@@ -33,7 +34,6 @@ World::World(const Program &program) {
   Launched launched = launchOf(program);
   if (joinsByMpi(launched)) {
     launch = std::make_unique<Launch>(Launch{joinByMpi(program), true});
-    processRank = launch->processes->rank();
     processCount = launch->processes->ranks();
   } else if (launched.isRank() || !launched.problem.empty()) {
     processes::LaunchEnvironment environment = processes::environmentOrExit(launched, program.name);
@@ -42,6 +42,10 @@ World::World(const Program &program) {
     // If their number is wrong, they do not wait for each other to learn it.
     if (processCount > 1 && processCount == rankCount(program))
       launch = std::make_unique<Launch>(Launch{joinBySockets(environment, program), false});
+  }
+  if (launch) {
+    processRank = launch->processes->rank();
+    renumberedLine = renumberedText(launch->processes->launchedRanks());
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/grouped.h"
 #include "common/mesh/mesh.h"
+#include "common/mesh/node_order.h"
 #include "common/run_options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
@@ -193,6 +194,8 @@ World::World(const Program &program) {
   if (processCount != rankCount(program))
     return;
   launch = std::make_unique<Launch>(environment, program);
+  processRank = launch->rendezvous.rank();
+  renumberedLine = renumberedText(launch->rendezvous.launchedRanks());
 }
 
 World::~World() = default;

@@ -14,6 +14,8 @@ constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
 
 /// A process has ended with kRefused (exit_status.h).
 constexpr const char *kRefusedMark = "refused";
+/// A process ends because another one has died or makes no progress, in the set-up too.
+constexpr const char *kLostMark = "lost";
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
 /// A step has a result with which training cannot go on, such as a loss that is NaN. The file says which

@@ -54,6 +54,27 @@ TEST(Rendezvous, GathersBroadcastsAndAgrees) {
     EXPECT_EQ(each.code, 0) << each.text;
 }
 
+/// The launcher's 1 and 2 are ranks 2 and 1, with their processes, connections and names.
+TEST(Rendezvous, RanksOfAHostAreConsecutive) {
+  int port = freePort();
+  auto all = runRanks(4, [&](int launched) {
+    setenv("PARTITA_RT_TRANSPORT", "dealt:2", 1);
+    Rendezvous ranks(environmentOf(launched, 4, port), "test");
+    EXPECT_EQ(ranks.launchedRanks(), (std::vector<int>{0, 2, 1, 3}));
+    EXPECT_EQ(ranks.peers()[size_t(ranks.rank())].process, int(getpid()));
+    EXPECT_EQ(ranks.allGather(std::to_string(launched), "numbers"),
+              (std::vector<std::string>{"0", "2", "1", "3"}));
+    EXPECT_EQ(ranks.broadcast(std::to_string(launched), "one", 1), "2");
+    if (::testing::Test::HasFailure())
+      throw std::runtime_error("failed");
+    if (ranks.rank() == 1)
+      raise(SIGKILL);
+    pause();
+  });
+  EXPECT_EQ(all[2].code, -SIGKILL);
+  expectEnd(all, nameOf(all[2], 1) + " died", 2);
+}
+
 TEST(Rendezvous, OneRankNeedsNobody) {
   Rendezvous ranks(LaunchEnvironment{});
   EXPECT_EQ(ranks.allGather("mine", "all"), std::vector<std::string>{"mine"});
@@ -270,7 +291,7 @@ TEST_F(Patience, AHostThatIsNoneEndsAll) {
     environment.address = "no host";
     Rendezvous ranks(environment, "test");
   });
-  expectOneLine(all, " cannot look for rank 0: no host: ");
+  expectOneLine(all, " cannot meet the others at no host: ");
 }
 
 TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
@@ -343,6 +364,16 @@ TEST_F(Patience, ARankThatIsLateEndsAll) {
   expectEnd(all,
             "ranks 1, 2 of 3 have not come to port " + std::to_string(port) + " of host " +
                 hostName() + " within 1 s",
+            1);
+  port = freePort();
+  all = runRanks(3, [&](int rank) {
+    if (rank == 1) // of four
+      return;
+    Rendezvous ranks(environmentOf(rank, 4, port), "test");
+  });
+  expectEnd(all,
+            "ranks 1, 3 of 4 have not come to port " + std::to_string(port) + " of host " +
+                hostName() + " within 1 s; rank 2 (host " + hostName() + ") has",
             1);
   all = runRanks(1, [&](int) { Rendezvous ranks(environmentOf(1, 2, port), "test"); });
   expectEnd(all, nameOf(all[0], 1) + " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +

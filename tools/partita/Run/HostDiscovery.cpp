@@ -4,6 +4,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include <cstdio>
 #include <cstring>
+#include <netdb.h>
 #include <sys/wait.h>
 
 using namespace partita::tool;
@@ -62,6 +63,18 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
   return std::nullopt;
 }
 
+/// Returns why a host is not known here; "" if it has an address, or a name server does not answer now.
+static std::string problemOf(const Host &host) {
+  addrinfo *addresses = nullptr;
+  int error = getaddrinfo(host.name.c_str(), nullptr, nullptr, &addresses);
+  if (error == 0)
+    freeaddrinfo(addresses);
+  if (error == 0 || error == EAI_AGAIN || error == EAI_SYSTEM)
+    return {};
+  return "--host-discovery: host '" + host.name + "' is not known here: " + gai_strerror(error) +
+         "; a name must have an address on this host";
+}
+
 std::optional<Hosts> partita::tool::discoverHosts(const std::string &command,
                                                   std::string &problem) {
   std::string why;
@@ -87,5 +100,8 @@ std::optional<Hosts> partita::tool::discoverHosts(const std::string &command,
     if (host->slots > 0)
       hosts.all.push_back(*host);
   }
+  for (const Host &host : hosts.all)
+    if (problem = problemOf(host); !problem.empty())
+      return std::nullopt;
   return hosts;
 }

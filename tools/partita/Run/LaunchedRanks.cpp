@@ -34,15 +34,14 @@ void LaunchedRanks::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks
   }
 }
 
-std::vector<pid_t> LaunchedRanks::find() const {
+std::vector<pid_t> LaunchedRanks::find() {
   std::vector<pid_t> ranks;
   addBelow(launcher, 0, ranks);
+  if (!ranks.empty())
+    seen = Clock::now();
   return ranks;
 }
 
-bool LaunchedRanks::haveLeft(const std::vector<pid_t> &ranks) {
-  Clock::time_point now = Clock::now();
-  if (!ranks.empty())
-    seen = now;
-  return seen && now - *seen >= std::chrono::seconds(kSecondsAlone);
+bool LaunchedRanks::haveLeft() const {
+  return seen && Clock::now() - *seen >= std::chrono::seconds(kSecondsAlone);
 }

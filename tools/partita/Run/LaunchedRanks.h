@@ -21,10 +21,12 @@ public:
   LaunchedRanks(pid_t launcher, llvm::StringRef program);
 
   /// Returns those that there are now.
-  std::vector<pid_t> find() const;
-  /// Takes what find() has returned; call this regularly. Returns true once there have been ranks,
-  /// and none for kSecondsAlone.
-  bool haveLeft(const std::vector<pid_t> &ranks);
+  std::vector<pid_t> find();
+  /// Has find() ever found one?
+  bool haveBeen() const { return seen.has_value(); }
+  /// Returns true once there have been ranks, and find(), which is called regularly, has found none for
+  /// kSecondsAlone.
+  bool haveLeft() const;
 
   static constexpr int kSecondsAlone = 10;
 

@@ -37,9 +37,11 @@ static constexpr int kGrace = 5, kAsked = 3;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
+/// The same before a launcher's first rank is seen.
+static constexpr int kPollsPerFirstLook = 2;
 
-/// From here on statuses say that a command cannot be started, or which signal has ended it.
-static constexpr int kNotExecutable = 126;
+/// Does a status say that a command cannot be started, or which signal has ended it?
+static bool explains(int status) { return status >= 126 && status - 128 < NSIG; }
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
@@ -121,9 +123,10 @@ public:
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
     stopped.emplace(timeoutOf(arguments), !isLauncher);
     wait();
-    bool isFailure = outcome.status != 0 && outcome.status < kNotExecutable;
+    bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
+    outcome.hasStartedNone = outcome.isUnexplained && !launched->haveBeen();
     return outcome;
   }
 
@@ -180,6 +183,8 @@ private:
       passSignalsOn();
       if (++polls % kPollsPerLook == 0)
         failed |= lookAtRanks(failed);
+      else if (launched && !launched->haveBeen() && polls % kPollsPerFirstLook == 0)
+        launched->find(); // ranks that end at once have run too
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
@@ -195,6 +200,7 @@ private:
       outcome.signal = endedBy;
     outcome.interrupted = interrupted != 0;
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
+    outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     if (outcome.status == 0)
       outcome.status = failed;
@@ -225,7 +231,7 @@ private:
       ranks = launched->find();
     else
       llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
-    if (launched && !failed && launched->haveLeft(ranks)) {
+    if (launched && !failed && launched->haveLeft()) {
       giveReason("its ranks on this host have ended, and the launcher has not");
       signalAll(SIGKILL), signals = 2; // what it waits for does not answer
       return true;

@@ -18,9 +18,11 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
-  bool hasTrained = false; ///< a rank of this host has completed a step
-  std::string failedStep;  ///< a step whose result has ended training, and the result; or ""
-  bool isReported = false; ///< a rank exited with an error of its own, and printed it
+  bool hasStartedNone = false; ///< a launcher has failed, and no rank has run on this host
+  bool hasTrained = false;     ///< a rank of this host has completed a step
+  bool hasLost = false;        ///< one has lost another one, and none has refused to run
+  std::string failedStep;      ///< a step whose result has ended training, and the result; or ""
+  bool isReported = false;     ///< a rank exited with an error of its own, and printed it
 };
 
 /// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the

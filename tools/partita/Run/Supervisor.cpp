@@ -214,8 +214,9 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
   facts.askedToEnd = outcome.interrupted || outcome.signal;
-  facts.hasCause = !outcome.why.empty();
+  facts.hasCause = !outcome.why.empty() || outcome.hasLost;
   facts.isUnexplained = outcome.isUnexplained;
+  facts.hasStartedNone = outcome.hasStartedNone;
   facts.hasTrained = outcome.hasTrained || hasSaved;
   facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
@@ -279,6 +280,9 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
+  if (verdict == Verdict::Final && outcome.hasStartedNone)
+    fail(command, "the launcher has failed with status " + Twine(outcome.status) +
+                      ", and no rank has run on this host; its own lines above say why");
   if (restarts > 0 && startsAgain(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");

@@ -3,12 +3,14 @@
 #include "tools/partita/Run/Verdict.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 
 using namespace partita::tool;
 
-/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0.
-static int signalIn(int status) { return status > 128 ? status - 128 : 0; }
+/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0. (ssh, and
+/// mpirun whose ssh has failed, end with 255.)
+static int signalIn(int status) { return status > 128 && status - 128 < NSIG ? status - 128 : 0; }
 
 static bool asksToEnd(int signal) {
   using partita_rt::kEndingSignals;
@@ -36,6 +38,8 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // while must not cost ranks, so one more start of this size comes first.
   if (facts.wasRestarted && facts.hasFewer)
     return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
-  bool mayPass = facts.isUnexplained || (facts.wasRestarted && facts.trainedBefore);
+  // A first start without any rank has most likely met a wrong command or host, which stay wrong.
+  bool mayPass = facts.wasRestarted ? facts.isUnexplained || facts.trainedBefore
+                                    : facts.isUnexplained && !facts.hasStartedNone;
   return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
 }

@@ -11,16 +11,17 @@ inline constexpr int kMostRefusals = 6;
 
 /// What is known of a start that has ended, and of those before it.
 struct StartFacts {
-  int status = 0;             ///< with which the program, or its launcher, has ended
-  bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
-  bool hasCause = false;      ///< a signal has killed a process, or a launcher has ended too early
-  bool isUnexplained = false; ///< a launcher has failed, and no rank has refused to run
-  bool hasTrained = false;    ///< it has completed a step, as a mark or a new checkpoint shows
-  bool failedAgain = false;   ///< a step's result has ended it, as it has the start before
-  bool wasRestarted = false;  ///< the start was a restart
-  bool trainedBefore = false; ///< some start before has completed a step
-  bool hasFewer = false;      ///< the next start could have fewer ranks
-  int refusals = 0;           ///< starts before, in succession, that failed before their first step
+  int status = 0;          ///< with which the program, or its launcher, has ended
+  bool askedToEnd = false; ///< a signal has asked this process, or a rank, to end
+  bool hasCause = false;   ///< a process was killed or has stopped, or a launcher ended too early
+  bool isUnexplained = false;  ///< a launcher has failed, and no rank has refused to run
+  bool hasStartedNone = false; ///< and no rank has run here
+  bool hasTrained = false;     ///< it has completed a step, as a mark or a new checkpoint shows
+  bool failedAgain = false;    ///< a step's result has ended it, as it has the start before
+  bool wasRestarted = false;   ///< the start was a restart
+  bool trainedBefore = false;  ///< some start before has completed a step
+  bool hasFewer = false;       ///< the next start could have fewer ranks
+  int refusals = 0; ///< starts before, in succession, that failed before their first step
 };
 
 enum class Verdict {

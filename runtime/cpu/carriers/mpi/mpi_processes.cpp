@@ -5,6 +5,7 @@
 #include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
+#include "common/mesh/node_order.h"
 #include "cpu/carriers/mpi/mpi_messenger.h"
 #include "cpu/carriers/processes.h"
 #include "cpu/watch/waits.h"
@@ -25,12 +26,13 @@ public:
   explicit MpiProcesses(const Program &program) : program(program) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &self);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
+    findNodes();
   }
   ~MpiProcesses() override { MPI_Finalize(); }
   int rank() const override { return self; }
   int ranks() const override { return count; }
+  std::vector<int> launchedRanks() const override { return numbers; }
 
   std::vector<std::string> allGather(const std::string &mine, const char *what) override;
   NodeMemory shareMemory(int64_t bytes) override;
@@ -46,10 +48,12 @@ private:
 
   const Program &program;
   int self = 0, count = 1;
-  MPI_Comm node = MPI_COMM_NULL;
-  std::vector<int> local; ///< ranks of the node
-  std::vector<int> nodes; ///< by rank
-  RanksInSight sight;     ///< until they are watched
+  MPI_Comm all = MPI_COMM_NULL;  ///< by rank on the mesh, as what follows
+  MPI_Comm node = MPI_COMM_NULL; ///< this process's
+  std::vector<int> local;        ///< ranks of the node
+  std::vector<int> nodes;        ///< by rank: the lowest rank of its node
+  std::vector<int> numbers;      ///< by rank: the launcher's
+  RanksInSight sight;            ///< until they are watched
   RankWaits *waits = nullptr;
 };
 
@@ -62,39 +66,51 @@ std::unique_ptr<Processes> joinByMpi(const Program &program) {
 //===-- Set-up ------------------------------------------------------------------------------===//
 
 std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const char *) {
-  int length = int(mine.size()), all = 0;
+  int length = int(mine.size()), sum = 0;
   std::vector<int> lengths(static_cast<size_t>(count)), starts;
-  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all);
   for (int each : lengths) {
-    starts.push_back(all);
-    all += each;
+    starts.push_back(sum);
+    sum += each;
   }
-  std::string together(size_t(all), 0);
+  std::string together(size_t(sum), 0);
   MPI_Allgatherv(mine.data(), length, MPI_BYTE, together.data(), lengths.data(), starts.data(),
-                 MPI_BYTE, MPI_COMM_WORLD);
+                 MPI_BYTE, all);
   std::vector<std::string> texts;
   for (size_t r = 0; r < lengths.size(); ++r)
     texts.push_back(together.substr(size_t(starts[r]), size_t(lengths[r])));
   return texts;
 }
 
+/// Finds the processes of each node, and numbers all as the mesh has them.
 void MpiProcesses::findNodes() {
+  int launched = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &launched);
   MPI_Comm machine;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, self, MPI_INFO_NULL, &machine);
-  int most = ranksPerNode();
-  MPI_Comm_split(machine, most ? self / most : 0, self, &node);
-  int size = 0;
-  MPI_Comm_size(node, &size);
-  local.resize(size_t(size));
-  MPI_Allgather(&self, 1, MPI_INT, local.data(), 1, MPI_INT, node);
-  int first = *std::min_element(local.begin(), local.end());
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, launched, MPI_INFO_NULL, &machine);
+  MPI_Comm_split(machine, pretendedNode(launched).value_or(0), launched, &node);
+  int first = launched;
+  MPI_Bcast(&first, 1, MPI_INT, 0, node);
+  std::vector<int> firsts(static_cast<size_t>(count));
+  MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  std::vector<std::string> names;
+  for (int each : firsts)
+    names.push_back(std::to_string(each));
+  std::vector<int> ranks = meshRanks(names);
+  self = ranks[size_t(launched)];
+  MPI_Comm_split(MPI_COMM_WORLD, 0, self, &all);
+  numbers.resize(size_t(count));
   nodes.resize(size_t(count));
-  MPI_Allgather(&first, 1, MPI_INT, nodes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    numbers[size_t(ranks[i])] = int(i);
+    nodes[size_t(ranks[i])] = ranks[size_t(firsts[i])];
+  }
+  for (int r = 0; r < count; ++r)
+    if (nodes[size_t(r)] == nodes[size_t(self)])
+      local.push_back(r);
 }
 
 NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
-  if (nodes.empty())
-    findNodes();
   auto *window = new MPI_Win;
   char *base = nullptr;
   MPI_Win_allocate_shared(MPI_Aint(bytes + 64), 1, MPI_INFO_NULL, node, &base, window);
@@ -121,7 +137,7 @@ NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
 std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &members,
                                                    const std::set<int> &) {
   MPI_Comm comm;
-  MPI_Comm_split(MPI_COMM_WORLD, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
+  MPI_Comm_split(all, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
   return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
 }
 

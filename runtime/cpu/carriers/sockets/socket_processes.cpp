@@ -69,16 +69,17 @@ public:
   }
   int rank() const override { return own.rendezvous.rank(); }
   int ranks() const override { return own.rendezvous.ranks(); }
+  std::vector<int> launchedRanks() const override { return own.rendezvous.launchedRanks(); }
 
   std::vector<std::string> allGather(const std::string &mine, const char *what) override {
     return own.rendezvous.allGather(mine, what);
   }
   NodeMemory shareMemory(int64_t bytes) override {
     own.rendezvous.setTimeout(timeoutSeconds()); // --timeout's, from here on
-    int most = ranksPerNode();
+    std::optional<int> node = pretendedNode(own.rendezvous.peers()[size_t(rank())].launched);
     int64_t flightAt = (bytes + 63) / 64 * 64;
     pages = std::make_shared<SharedPages>(own.rendezvous, flightAt + int64_t(sizeof(FlightRing)),
-                                          most ? std::to_string(rank() / most) : "");
+                                          node ? std::to_string(*node) : "");
     flights = std::make_shared<SharedFlights>(own.rendezvous, program, pages, flightAt);
     return {pages->regions, pages->nodes, pages};
   }

@@ -1,0 +1,83 @@
+// What a process says beyond its exit status: the marks that a supervisor reads (start_marks.h).
+
+#include "common/exit_status.h"
+#include "partita_rt/exit_status.h"
+#include "partita_rt/start_marks.h"
+#include "temporary_folder.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <set>
+#include <string>
+
+using namespace partita_rt;
+
+namespace {
+
+/// Each process starts anew: the facts that it has noted belong to the process, so to other tests too. It
+/// finds the folder in the environment.
+class Marks : public InTemporaryFolder {
+protected:
+  void SetUp() override {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    if (const char *known = std::getenv(kMarksVariable)) {
+      folder = known;
+      return;
+    }
+    InTemporaryFolder::SetUp();
+    setenv(kMarksVariable, folder.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv(kMarksVariable);
+    InTemporaryFolder::TearDown();
+  }
+  /// Returns the names of the marks that the process has left.
+  std::set<std::string> left() const {
+    std::set<std::string> names;
+    for (const auto &entry : std::filesystem::directory_iterator(folder))
+      names.insert(entry.path().filename());
+    return names;
+  }
+};
+
+/// Ends as after an error.
+[[noreturn]] void failNow() {
+  markRefusal();
+  std::exit(failureStatus());
+}
+
+using Names = std::set<std::string>;
+
+TEST_F(Marks, OfAProgramThatRefusesToRun) {
+  EXPECT_EXIT(failNow(), testing::ExitedWithCode(kRefused), "");
+  EXPECT_EQ(left(), Names{kRefusedMark});
+}
+
+TEST_F(Marks, OfOneThatHasTrained) {
+  EXPECT_EXIT((noteStep(), noteStep(), failNow()), testing::ExitedWithCode(kFailedWhileTraining),
+              "");
+  EXPECT_EQ(left(), Names{kTrainedMark});
+}
+
+TEST_F(Marks, OfOneThatHasLostAnotherRankBeforeAStep) {
+  EXPECT_EXIT((noteLoss(), failNow()), testing::ExitedWithCode(kFailedWhileTraining), "");
+  EXPECT_EQ(left(), Names{kLostMark});
+}
+
+TEST_F(Marks, SayWhichStepHasFailed) {
+  EXPECT_EXIT((noteStep(), noteFailedStep("the loss of step 7 is nan"), failNow()),
+              testing::ExitedWithCode(kFailedWhileTraining), "");
+  EXPECT_EQ(left(), (Names{kFailedStepMark, kTrainedMark}));
+  std::ifstream file(folder + "/" + kFailedStepMark);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "the loss of step 7 is nan");
+}
+
+TEST_F(Marks, NoneWhereNobodyAsks) {
+  EXPECT_EXIT((unsetenv(kMarksVariable), failNow()), testing::ExitedWithCode(kRefused), "");
+  EXPECT_EQ(left(), Names{});
+}
+
+} // namespace
