@@ -11,7 +11,7 @@
 namespace partita_rt::processes {
 
 struct LaunchedRank {
-  /// Meets the other ranks (Rendezvous). Until they have met, the time-out is PARTITA_RT_TIMEOUT's.
+  /// Meets the other ranks (Rendezvous), within the time-out of joining.
   LaunchedRank(const LaunchEnvironment &environment, const Program &program);
 
   RankPosition position;

@@ -50,7 +50,7 @@ public:
   /// Runs `body` once per rank of the program's mesh, with communicators and memory ready, and
   /// returns the message of the first failure ("" if there is none). If ranks are processes, a
   /// failure after this point is printed as "<name>: error: rank R: ..." and ends all processes
-  /// with exit code 1.
+  /// with failureStatus().
   std::string run(const Program &program, const RunOptions *options,
                   const std::function<void(Rank &)> &body);
 

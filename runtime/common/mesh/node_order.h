@@ -1,8 +1,8 @@
 // Which rank of the mesh each process is. A launcher may deal its processes to hosts in turn; the mesh
 // has those of a host one after the other, so that its last axes stay within a host.
 
-#ifndef PARTITA_RT_COMMON_NODE_ORDER_H
-#define PARTITA_RT_COMMON_NODE_ORDER_H
+#ifndef PARTITA_RT_COMMON_MESH_NODE_ORDER_H
+#define PARTITA_RT_COMMON_MESH_NODE_ORDER_H
 
 #include <string>
 #include <vector>
@@ -19,4 +19,4 @@ std::string renumberedText(const std::vector<int> &launched);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_NODE_ORDER_H
+#endif // PARTITA_RT_COMMON_MESH_NODE_ORDER_H
