@@ -78,3 +78,22 @@ restarts = run("tried", "--max-restarts", "3", "--launcher", f"{launcher} {{rank
 assert restarts == [("1", ""), ("2", ""), ("3", " with 2 ranks instead of 4")], restarts
 compare("tried")
 print("tried: from 4 ranks to 2, the same losses")
+
+# A signal ends the wait for hosts too, and a command that hangs.
+for name, waits in (("few", "echo localhost:1"), ("hangs", "sleep 1000")):
+    calls.unlink(missing_ok=True)
+    process = subprocess.Popen(["partita", "run", str(folder / "both"), *TRAIN, "--checkpoint", str(folder / name), "--max-restarts", "2",
+                                "--host-discovery", f"echo >> {calls}; test $(wc -l < {calls}) -gt 1 && {waits} || echo localhost:4"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 100
+    killed = False
+    while not killed or len(calls.read_text()) < 2:
+        assert time.monotonic() < end and process.poll() is None, (name, process.poll())
+        if not killed and (folder / name / "step-5").exists() and (found := ranks(process.pid, "both-dp4")):
+            os.kill(found[-1], signal.SIGKILL)
+            killed = True
+        time.sleep(0.002)
+    process.terminate()
+    errors = process.communicate(timeout=20)[1]
+    assert process.returncode == -signal.SIGTERM and "(Killed), and Terminated has ended the wait for a restart\n" in errors, (name, errors)
+print("asked: a signal ends the wait for hosts")

@@ -1,14 +1,24 @@
 //===- HostDiscovery.cpp - which hosts a run can use now --------------------------------------===//
 
 #include "tools/partita/Run/HostDiscovery.h"
+#include "tools/partita/Run/Processes.h"
 #include "llvm/ADT/SmallVector.h"
-#include <cstdio>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 using namespace partita::tool;
 using llvm::StringRef;
+
+/// Seconds that the command of --host-discovery may take.
+static constexpr int kCommandSeconds = 60;
 
 int64_t Hosts::slots() const {
   int64_t sum = 0;
@@ -44,20 +54,61 @@ static std::optional<Host> parseHost(StringRef line) {
   return host;
 }
 
-/// Runs a command in a shell and returns what it prints.
+/// Starts a command in a shell, in a process group of its own, which prints into `output`. Returns the
+/// process, or -1.
+static pid_t startShell(const std::string &command, int output) {
+  pid_t parent = getpid(), child = fork();
+  if (child > 0)
+    setpgid(child, child); // whoever of the two comes first
+  if (child != 0)
+    return child;
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0)
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char *>(nullptr));
+  _exit(127);
+}
+
+/// Adds what there is to read, after a wait of up to this many milliseconds.
+static void readInto(std::string &text, int input, int wait) {
+  char buffer[4096];
+  for (pollfd ready{input, POLLIN, 0}; poll(&ready, 1, wait) > 0; wait = 0) {
+    ssize_t count = read(input, buffer, sizeof(buffer));
+    if (count <= 0)
+      break;
+    text.append(buffer, size_t(count));
+  }
+}
+
+/// Runs a command in a shell and returns what it prints. It ends with kCommandSeconds, and with a signal
+/// to this process.
 static std::optional<std::string> outputOf(const std::string &command, std::string &problem) {
-  FILE *pipe = popen(command.c_str(), "re");
-  if (!pipe) {
+  int ends[2];
+  pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? startShell(command, ends[1]) : -1;
+  if (child < 0) {
     problem = std::string("cannot be started: ") + std::strerror(errno);
     return std::nullopt;
   }
+  close(ends[1]);
   std::string text;
-  char buffer[4096];
-  while (size_t count = fread(buffer, 1, sizeof(buffer), pipe))
-    text.append(buffer, count);
-  int status = pclose(pipe);
-  if (status == 0)
-    return text;
+  int status = 0;
+  auto begin = std::chrono::steady_clock::now();
+  for (bool hasEnded = false; !hasEnded;) {
+    hasEnded = waitpid(child, &status, WNOHANG) == child;
+    readInto(text, ends[0], hasEnded ? 0 : 20);
+    bool isLate = std::chrono::steady_clock::now() - begin > std::chrono::seconds(kCommandSeconds);
+    if (hasEnded || !(isLate || interruptingSignal())) {
+      usleep(hasEnded ? 0 : 10'000); // it may have closed its output
+      continue;
+    }
+    problem = "has not ended within " + std::to_string(kCommandSeconds) + " s";
+    kill(-child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    hasEnded = true;
+  }
+  close(ends[0]);
+  if (!problem.empty() || status == 0)
+    return problem.empty() ? std::optional(text) : std::nullopt;
   problem = WIFEXITED(status) ? "exited with status " + std::to_string(WEXITSTATUS(status))
                               : "was ended by a signal";
   return std::nullopt;

@@ -326,4 +326,4 @@ Outcome partita::tool::runProcess(StringRef command, const std::string &program,
   return Processes(command).runOne(program, pointersTo(words));
 }
 
-bool partita::tool::wasInterrupted() { return interrupted != 0; }
+int partita::tool::interruptingSignal() { return interrupted; }

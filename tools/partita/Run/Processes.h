@@ -34,8 +34,9 @@ Outcome runRanks(llvm::StringRef command, const std::string &program,
 Outcome runProcess(llvm::StringRef command, const std::string &program,
                    std::vector<std::string> words);
 
-/// Has a signal asked this process to end since the first call of one of these functions?
-bool wasInterrupted();
+/// Returns the signal that has asked this process to end since the first call of one of these functions,
+/// or 0.
+int interruptingSignal();
 
 } // namespace partita::tool
 

@@ -82,7 +82,7 @@ std::string ProgramStarts::waitForHosts() {
                 (slots == 1 ? " slot" : " slots") + "; " +
                 (programs.size() > 1 ? "the smallest program" : "the program") + " needs " +
                 std::to_string(least);
-    if (wasInterrupted() ||
+    if (interruptingSignal() ||
         std::chrono::steady_clock::now() - begin > std::chrono::seconds(kHostsPatience))
       return problem;
     if (isFirst) {

@@ -9,6 +9,7 @@
 #include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <optional>
 #include <set>
@@ -65,7 +66,7 @@ public:
   /// Is it still the same? Waits for up to 31 seconds if it is not.
   bool waitFor() const {
     for (unsigned seconds : {1, 2, 4, 8, 16, 0})
-      if (partita_rt::inodeOf(path) == inode || seconds == 0 || wasInterrupted())
+      if (partita_rt::inodeOf(path) == inode || seconds == 0 || interruptingSignal())
         break;
       else
         sleep(seconds);
@@ -304,13 +305,21 @@ int Supervisor::run() {
       tellEnd(restarts);
       break;
     }
-    if (std::string problem = prepareRestart(); !problem.empty()) {
+    std::string problem = prepareRestart();
+    if (problem.empty()) {
+      tellRestart(restarts + 1);
+      sleep(secondsAfter(refusals)); // a signal ends it
+    }
+    if (int number = interruptingSignal()) {
+      fail(command,
+           reasonOf(outcome) + ", and " + strsignal(number) + " has ended the wait for a restart");
+      outcome.signal = number;
+      break;
+    }
+    if (!problem.empty()) {
       fail(command, reasonOf(outcome) + ", and " + problem);
       return partita_rt::kFailedWhileTraining;
     }
-    tellRestart(restarts + 1);
-    if (refusals)
-      sleep(secondsAfter(refusals)); // a signal ends it, and then the program that is started
   }
   if (outcome.signal) {
     signal(outcome.signal, SIG_DFL);
