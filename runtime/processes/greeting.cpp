@@ -64,7 +64,7 @@ std::string textOf(const std::vector<Peer> &peers) {
   for (const Peer &peer : peers)
     for (const std::string &field :
          {peer.host, std::to_string(peer.process), std::to_string(peer.localRank), peer.address,
-          std::to_string(peer.port), std::to_string(peer.launched)})
+          std::to_string(peer.port), std::to_string(peer.launcherNumber)})
       fields.push_back(field);
   return pack(fields);
 }

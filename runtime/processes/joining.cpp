@@ -300,7 +300,7 @@ private:
     for (size_t launched = 0; launched < ranks.size(); ++launched) {
       size_t rank = size_t(ranks[launched]);
       joined.peers[rank] = greetings[launched]->peer;
-      joined.peers[rank].launched = int(launched);
+      joined.peers[rank].launcherNumber = int(launched);
       joined.connections[rank] = std::move(arrived[launched]);
     }
   }

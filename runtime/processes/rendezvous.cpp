@@ -47,10 +47,10 @@ Rendezvous::~Rendezvous() = default;
 
 const std::vector<Peer> &Rendezvous::peers() const { return monitor ? monitor->peers() : alone; }
 
-std::vector<int> Rendezvous::launchedRanks() const {
+std::vector<int> Rendezvous::launcherNumbers() const {
   std::vector<int> launched;
   for (const Peer &peer : peers())
-    launched.push_back(peer.launched);
+    launched.push_back(peer.launcherNumber);
   return launched;
 }
 

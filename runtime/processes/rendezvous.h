@@ -44,9 +44,9 @@ struct Peer {
   int process = 0;
   int localRank = 0; ///< among the ranks of its host
   std::string address;
-  int port = 0;          ///< where ranks that have lost rank 0 can reach it
-  int launched = 0;      ///< the launcher's number for it
-  std::string name = {}; ///< "rank 2 of stage 1"
+  int port = 0;           ///< where ranks that have lost rank 0 can reach it
+  int launcherNumber = 0; ///< the launcher's number for it
+  std::string name = {};  ///< "rank 2 of stage 1"
 };
 
 /// Why all ranks end. Among failures reported at about the same time, the first kind wins; within a
@@ -85,7 +85,7 @@ public:
   /// Returns all ranks' processes, by rank.
   const std::vector<Peer> &peers() const;
   /// Returns the launcher's numbers, by rank.
-  std::vector<int> launchedRanks() const;
+  std::vector<int> launcherNumbers() const;
 
   /// Returns every rank's text, by rank; at most 1 MiB each. `what` names the occasion.
   std::vector<std::string> allGather(const std::string &mine, const std::string &what);

@@ -29,7 +29,7 @@ public:
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   /// Returns the launcher's numbers, by rank.
-  virtual std::vector<int> launchedRanks() const = 0;
+  virtual std::vector<int> launcherNumbers() const = 0;
 
   /// Together: returns every process's text, by rank. `what` names the occasion.
   virtual std::vector<std::string> allGather(const std::string &mine, const char *what) = 0;

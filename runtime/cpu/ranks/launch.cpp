@@ -45,7 +45,7 @@ World::World(const Program &program) {
   }
   if (launch) {
     processRank = launch->processes->rank();
-    renumberedLine = renumberedText(launch->processes->launchedRanks());
+    renumberedLine = renumberedText(launch->processes->launcherNumbers());
   }
 }
 

@@ -195,7 +195,7 @@ World::World(const Program &program) {
     return;
   launch = std::make_unique<Launch>(environment, program);
   processRank = launch->rendezvous.rank();
-  renumberedLine = renumberedText(launch->rendezvous.launchedRanks());
+  renumberedLine = renumberedText(launch->rendezvous.launcherNumbers());
 }
 
 World::~World() = default;

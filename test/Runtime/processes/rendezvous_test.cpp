@@ -60,7 +60,7 @@ TEST(Rendezvous, RanksOfAHostAreConsecutive) {
   auto all = runRanks(4, [&](int launched) {
     setenv("PARTITA_RT_TRANSPORT", "dealt:2", 1);
     Rendezvous ranks(environmentOf(launched, 4, port), "test");
-    EXPECT_EQ(ranks.launchedRanks(), (std::vector<int>{0, 2, 1, 3}));
+    EXPECT_EQ(ranks.launcherNumbers(), (std::vector<int>{0, 2, 1, 3}));
     EXPECT_EQ(ranks.peers()[size_t(ranks.rank())].process, int(getpid()));
     EXPECT_EQ(ranks.allGather(std::to_string(launched), "numbers"),
               (std::vector<std::string>{"0", "2", "1", "3"}));

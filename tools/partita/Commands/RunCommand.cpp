@@ -6,7 +6,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Options.h"
-#include "tools/partita/Run/Ranks.h"
+#include "tools/partita/Run/RunProgram.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/CommandLine.h"

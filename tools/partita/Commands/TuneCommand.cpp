@@ -5,7 +5,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Program.h"
-#include "tools/partita/Run/Ranks.h"
+#include "tools/partita/Run/RunProgram.h"
 
 using namespace llvm;
 using namespace partita::tool;

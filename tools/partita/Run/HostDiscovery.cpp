@@ -1,4 +1,4 @@
-//===- HostDiscovery.cpp - which hosts a run can use now --------------------------------------===//
+//===- HostDiscovery.cpp - which hosts a run can use now ------------------------------------===//
 
 #include "tools/partita/Run/HostDiscovery.h"
 #include "tools/partita/Run/Processes.h"
@@ -54,8 +54,8 @@ static std::optional<Host> parseHost(StringRef line) {
   return host;
 }
 
-/// Starts a command in a shell, in a process group of its own, which prints into `output`. Returns the
-/// process, or -1.
+/// Starts a command in a shell, in a process group of its own, which prints into `output`. Returns
+/// the process, or -1.
 static pid_t startShell(const std::string &command, int output) {
   pid_t parent = getpid(), child = fork();
   if (child > 0)
@@ -80,8 +80,8 @@ static void readInto(std::string &text, int input, int wait) {
   }
 }
 
-/// Runs a command in a shell and returns what it prints. It ends with kCommandSeconds, and with a signal
-/// to this process.
+/// Runs a command in a shell and returns what it prints. It ends with kCommandSeconds, and with a
+/// signal to this process.
 static std::optional<std::string> outputOf(const std::string &command, std::string &problem) {
   int ends[2];
   pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? startShell(command, ends[1]) : -1;
@@ -114,7 +114,8 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
   return std::nullopt;
 }
 
-/// Returns why a host is not known here; "" if it has an address, or a name server does not answer now.
+/// Returns why a host is not known here; "" if it has an address, or a name server does not answer
+/// now.
 static std::string problemOf(const Host &host) {
   addrinfo *addresses = nullptr;
   int error = getaddrinfo(host.name.c_str(), nullptr, nullptr, &addresses);

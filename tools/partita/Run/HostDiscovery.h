@@ -1,4 +1,4 @@
-//===- HostDiscovery.h - which hosts a run can use now ------------------------------*- C++ -*-===//
+//===- HostDiscovery.h - which hosts a run can use now ----------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_HOSTDISCOVERY_H
 #define PARTITA_TOOLS_RUN_HOSTDISCOVERY_H

@@ -1,4 +1,4 @@
-//===- Processes.cpp - starts a program's processes, and ends them together -------------------===//
+//===- Processes.cpp - starts a program's processes, and ends them together -----------------===//
 //
 // The ranks find each other (runtime/processes/rendezvous.h) and end together if one fails. This
 // file only makes sure that none outlives the others, whatever happens.
@@ -10,7 +10,7 @@
 #include "runtime/include/partita_rt/launchers.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/Run/LaunchedRanks.h"
+#include "tools/partita/Run/RanksBelow.h"
 #include "tools/partita/Run/StartMarks.h"
 #include "tools/partita/Run/StoppedRanks.h"
 #include "llvm/ADT/STLExtras.h"
@@ -110,8 +110,8 @@ public:
     return wait();
   }
 
-  /// Starts one process, a program all of whose ranks are its threads or a launcher of it, and waits
-  /// for it.
+  /// Starts one process, a program all of whose ranks are its threads or a launcher of it, and
+  /// waits for it.
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
     noteSignals();
     bool isLauncher = argv[0] != program;
@@ -213,7 +213,8 @@ private:
     if (passed == arrived)
       return;
     passed = arrived;
-    // It is no signal to end by for every launcher: it kills torchrun, which leaves its ranks behind.
+    // It is no signal to end by for every launcher: it kills torchrun, which leaves its ranks
+    // behind.
     if (std::vector<pid_t> ranks;
         launched && interrupted == SIGUSR1 && !(ranks = launched->find()).empty()) {
       for (pid_t rank : ranks)
@@ -223,8 +224,8 @@ private:
     signalAll(interrupted);
   }
 
-  /// Ends what cannot end by itself: a rank that is stopped, a launcher without ranks. Returns true if
-  /// the run has failed.
+  /// Ends what cannot end by itself: a rank that is stopped, a launcher without ranks. Returns true
+  /// if the run has failed.
   bool lookAtRanks(bool failed) {
     std::vector<pid_t> ranks;
     if (launched)
@@ -296,7 +297,7 @@ private:
   StringRef command;
   StartMarks marks;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
-  std::optional<LaunchedRanks> launched;
+  std::optional<RanksBelow> launched;
   std::optional<StoppedRanks> stopped;
   Outcome outcome;
   int polls = 0;

@@ -1,4 +1,4 @@
-//===- Processes.h - starts a program's processes, and ends them together -----------*- C++ -*-===//
+//===- Processes.h - starts a program's processes, and ends them together ---------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_PROCESSES_H
 #define PARTITA_TOOLS_RUN_PROCESSES_H
@@ -34,8 +34,8 @@ Outcome runRanks(llvm::StringRef command, const std::string &program,
 Outcome runProcess(llvm::StringRef command, const std::string &program,
                    std::vector<std::string> words);
 
-/// Returns the signal that has asked this process to end since the first call of one of these functions,
-/// or 0.
+/// Returns the signal that has asked this process to end since the first call of one of these
+/// functions, or 0.
 int interruptingSignal();
 
 } // namespace partita::tool

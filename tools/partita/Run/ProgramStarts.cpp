@@ -1,4 +1,4 @@
-//===- ProgramStarts.cpp - which program starts, with which processes -------------------------===//
+//===- ProgramStarts.cpp - which program starts, with which processes -----------------------===//
 
 #include "tools/partita/Run/ProgramStarts.h"
 #include "tools/partita/Elastic.h"
@@ -59,9 +59,9 @@ std::string ProgramStarts::choose(int64_t ranks) {
   return "has programs for " + several + ", not for " + std::to_string(ranks);
 }
 
-/// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds, and
-/// takes the largest one that they have room for. At a restart, a command that fails may succeed
-/// later.
+/// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds,
+/// and takes the largest one that they have room for. At a restart, a command that fails may
+/// succeed later.
 std::string ProgramStarts::waitForHosts() {
   auto begin = std::chrono::steady_clock::now();
   for (bool isFirst = true;; isFirst = false) {

@@ -1,4 +1,4 @@
-//===- ProgramStarts.h - which program starts, with which processes -----------------*- C++ -*-===//
+//===- ProgramStarts.h - which program starts, with which processes ---------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_PROGRAMSTARTS_H
 #define PARTITA_TOOLS_RUN_PROGRAMSTARTS_H

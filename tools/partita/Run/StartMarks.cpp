@@ -1,4 +1,4 @@
-//===- StartMarks.cpp - what the ranks of a start say by files ---------------------------------===//
+//===- StartMarks.cpp - what the ranks of a start say by files ------------------------------===//
 
 #include "tools/partita/Run/StartMarks.h"
 #include "runtime/include/partita_rt/start_marks.h"

@@ -1,4 +1,4 @@
-//===- StartMarks.h - what the ranks of a start say by files -----------------------*- C++ -*-===//
+//===- StartMarks.h - what the ranks of a start say by files ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_STARTMARKS_H
 #define PARTITA_TOOLS_RUN_STARTMARKS_H
@@ -8,8 +8,8 @@
 
 namespace partita::tool {
 
-/// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). While there is
-/// an object, processes that this one starts leave theirs in its folder; there are none before.
+/// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). While there
+/// is an object, processes that this one starts leave theirs in its folder; there are none before.
 class StartMarks {
 public:
   StartMarks();

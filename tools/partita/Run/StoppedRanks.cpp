@@ -1,4 +1,4 @@
-//===- StoppedRanks.cpp - ranks that a signal has stopped -------------------------------------===//
+//===- StoppedRanks.cpp - ranks that a signal has stopped -----------------------------------===//
 
 #include "tools/partita/Run/StoppedRanks.h"
 #include "runtime/include/partita_rt/machine.h"

@@ -1,4 +1,4 @@
-//===- StoppedRanks.h - ranks that a signal has stopped -----------------------------*- C++ -*-===//
+//===- StoppedRanks.h - ranks that a signal has stopped ---------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_STOPPEDRANKS_H
 #define PARTITA_TOOLS_RUN_STOPPEDRANKS_H
@@ -10,19 +10,20 @@
 
 namespace partita::tool {
 
-/// Watches for ranks of this host that a signal has stopped. Ranks report that of each other, but not
-/// before they have found each other or once they part, and not if all of them are one process.
+/// Watches for ranks of this host that a signal has stopped. Ranks report that of each other, but
+/// not before they have found each other or once they part, and not if all of them are one process.
 class StoppedRanks {
 public:
-  /// `timeout`: seconds after which ranks report each other. `alone`: all ranks are one process, which
-  /// nobody else watches, so it is reported after `timeout`. Otherwise the ranks report a stopped one
-  /// first, and this acts only if they do not. If all ranks of this host are stopped, they may all
-  /// continue together, but ranks of other hosts may wait for them: they get twice the time.
+  /// `timeout`: seconds after which ranks report each other. `alone`: all ranks are one process,
+  /// which nobody else watches, so it is reported after `timeout`. Otherwise the ranks report a
+  /// stopped one first, and this acts only if they do not. If all ranks of this host are stopped,
+  /// they may all continue together, but ranks of other hosts may wait for them: they get twice the
+  /// time.
   StoppedRanks(double timeout, bool alone) : timeout(timeout), alone(alone) {}
 
   /// Looks at the ranks that there are; `passed` seconds have passed since the last look. Time for
-  /// which the caller is stopped as well does not pass. Returns a rank that has been stopped for too
-  /// long.
+  /// which the caller is stopped as well does not pass. Returns a rank that has been stopped for
+  /// too long.
   std::optional<pid_t> look(llvm::ArrayRef<pid_t> ranks, double passed);
 
   /// Were all stopped at the last look?

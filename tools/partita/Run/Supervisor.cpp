@@ -1,4 +1,4 @@
-//===- Supervisor.cpp - starts a run again from its newest checkpoint -------------------------===//
+//===- Supervisor.cpp - starts a run again from its newest checkpoint -----------------------===//
 
 #include "tools/partita/Run/Supervisor.h"
 #include "runtime/include/partita_rt/abandoned.h"
@@ -140,8 +140,8 @@ bool Checkpoints::anyIs(bool known, const std::string &folder) const {
   });
 }
 
-/// Waits until no process of the run that has ended holds the folder's lock any more, for at most ten
-/// seconds: then the next one reports that another run writes into the folder.
+/// Waits until no process of the run that has ended holds the folder's lock any more, for at most
+/// ten seconds: then the next one reports that another run writes into the folder.
 static void waitForLock(const std::string &folder) {
   for (int attempt = 0; attempt < 1000; ++attempt) {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -155,8 +155,8 @@ static void waitForLock(const std::string &folder) {
   }
 }
 
-/// Returns the seconds to wait before a restart, after so many starts that failed before their first
-/// step: what they have met, such as a file system that is read-only for now, may pass.
+/// Returns the seconds to wait before a restart, after so many starts that failed before their
+/// first step: what they have met, such as a file system that is read-only for now, may pass.
 static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
 
 static std::string reasonOf(const Outcome &outcome) {
@@ -209,8 +209,8 @@ private:
 
 } // namespace
 
-/// `hasSaved`: the last start has completed a checkpoint. Only that shows that it has trained if all its
-/// ranks were on other hosts.
+/// `hasSaved`: the last start has completed a checkpoint. Only that shows that it has trained if
+/// all its ranks were on other hosts.
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
@@ -227,8 +227,8 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   return verdictOf(facts);
 }
 
-/// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last command
-/// is another one. A run that is complete has a checkpoint of its last step.
+/// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
+/// command is another one. A run that is complete has a checkpoint of its last step.
 void Supervisor::checkIsComplete() {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
       !words.steps)

@@ -1,4 +1,4 @@
-//===- Supervisor.h - starts a run again from its newest checkpoint -----------------*- C++ -*-===//
+//===- Supervisor.h - starts a run again from its newest checkpoint ---------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_SUPERVISOR_H
 #define PARTITA_TOOLS_RUN_SUPERVISOR_H
@@ -25,8 +25,8 @@ struct Supervision {
 class Starts {
 public:
   virtual ~Starts() = default;
-  /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none can
-  /// be started, or "".
+  /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none
+  /// can be started, or "".
   virtual std::string prepare(bool fewer) = 0;
   /// Does the supervisor choose the number of ranks, and are fewer possible than last time?
   virtual bool hasFewer() const = 0;
@@ -37,14 +37,15 @@ public:
 };
 
 /// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
-/// recur: a process was killed, or failed after it had completed a step
-/// (partita_rt/exit_status.h). If two starts in succession end with the same result of the same step, such
-/// as a loss that is NaN, it would recur (partita_rt/start_marks.h). A restart that fails before its first step is followed by another after
-/// a second, and that by one with fewer ranks, if that is possible; else, if the run has trained
-/// before, or a launcher that has started ranks here does not say why, by others, up to five in
-/// succession, after 1, 2, 4, 8 and 16 seconds (Verdict.h). A restarted run goes on from the newest checkpoint that this one has written
-/// or resumed from. Prints a line for each restart. Returns the exit code; ends this process by the
-/// signal that ended the program, if it was one that asks a program to end.
+/// recur: a process was killed, or failed after it had completed a step (partita_rt/exit_status.h).
+/// If two starts in succession end with the same result of the same step, such as a loss that is
+/// NaN, it would recur (partita_rt/start_marks.h). A restart that fails before its first step is
+/// followed by another after a second, and that by one with fewer ranks, if that is possible; else,
+/// if the run has trained before, or a launcher that has started ranks here does not say why, by
+/// others, up to five in succession, after 1, 2, 4, 8 and 16 seconds (Verdict.h). A restarted run
+/// goes on from the newest checkpoint that this one has written or resumed from. Prints a line for
+/// each restart. Returns the exit code; ends this process by the signal that ended the program, if
+/// it was one that asks a program to end.
 int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,
                  int64_t maxRestarts, Starts &starts);
 

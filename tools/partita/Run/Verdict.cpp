@@ -1,4 +1,4 @@
-//===- Verdict.cpp - what a supervisor does when a start has ended ----------------------------===//
+//===- Verdict.cpp - what a supervisor does when a start has ended --------------------------===//
 
 #include "tools/partita/Run/Verdict.h"
 #include "runtime/include/partita_rt/exit_status.h"
@@ -8,8 +8,8 @@
 
 using namespace partita::tool;
 
-/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0. (ssh, and
-/// mpirun whose ssh has failed, end with 255.)
+/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0. (ssh,
+/// and mpirun whose ssh has failed, end with 255.)
 static int signalIn(int status) { return status > 128 && status - 128 < NSIG ? status - 128 : 0; }
 
 static bool asksToEnd(int signal) {
@@ -22,8 +22,8 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   int signal = signalIn(facts.status);
   if (facts.askedToEnd || asksToEnd(signal))
     return Verdict::AskedToEnd;
-  // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may be a
-  // flipped bit; a run repeats its steps bit for bit.
+  // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may
+  // be a flipped bit; a run repeats its steps bit for bit.
   if (facts.failedAgain)
     return Verdict::Final;
   if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
@@ -33,9 +33,9 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // A launcher may hide its processes' statuses, as torchrun does.
   if (facts.hasTrained)
     return Verdict::RestartNow;
-  // What has run before fails before its first step if ranks are lost for good, something is missing
-  // for a while, or a rank is lost in set-up and the launcher does not say so. What is missing for a
-  // while must not cost ranks, so one more start of this size comes first.
+  // What has run before fails before its first step if ranks are lost for good, something is
+  // missing for a while, or a rank is lost in set-up and the launcher does not say so. What is
+  // missing for a while must not cost ranks, so one more start of this size comes first.
   if (facts.wasRestarted && facts.hasFewer)
     return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
   // A first start without any rank has most likely met a wrong command or host, which stay wrong.

@@ -1,12 +1,12 @@
-//===- Verdict.h - what a supervisor does when a start has ended --------------------*- C++ -*-===//
+//===- Verdict.h - what a supervisor does when a start has ended ------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_RUN_VERDICT_H
 #define PARTITA_TOOLS_RUN_VERDICT_H
 
 namespace partita::tool {
 
-/// How many starts may fail before their first step, in succession, if the run has trained before or
-/// it is not known why.
+/// How many starts may fail before their first step, in succession, if the run has trained before
+/// or it is not known why.
 inline constexpr int kMostRefusals = 6;
 
 /// What is known of a start that has ended, and of those before it.

@@ -32,7 +32,7 @@ public:
   ~MpiProcesses() override { MPI_Finalize(); }
   int rank() const override { return self; }
   int ranks() const override { return count; }
-  std::vector<int> launchedRanks() const override { return numbers; }
+  std::vector<int> launcherNumbers() const override { return numbers; }
 
   std::vector<std::string> allGather(const std::string &mine, const char *what) override;
   NodeMemory shareMemory(int64_t bytes) override;

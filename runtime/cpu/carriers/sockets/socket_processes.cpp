@@ -69,14 +69,14 @@ public:
   }
   int rank() const override { return own.rendezvous.rank(); }
   int ranks() const override { return own.rendezvous.ranks(); }
-  std::vector<int> launchedRanks() const override { return own.rendezvous.launchedRanks(); }
+  std::vector<int> launcherNumbers() const override { return own.rendezvous.launcherNumbers(); }
 
   std::vector<std::string> allGather(const std::string &mine, const char *what) override {
     return own.rendezvous.allGather(mine, what);
   }
   NodeMemory shareMemory(int64_t bytes) override {
     own.rendezvous.setTimeout(timeoutSeconds()); // --timeout's, from here on
-    std::optional<int> node = pretendedNode(own.rendezvous.peers()[size_t(rank())].launched);
+    std::optional<int> node = pretendedNode(own.rendezvous.peers()[size_t(rank())].launcherNumber);
     int64_t flightAt = (bytes + 63) / 64 * 64;
     pages = std::make_shared<SharedPages>(own.rendezvous, flightAt + int64_t(sizeof(FlightRing)),
                                           node ? std::to_string(*node) : "");

@@ -1,11 +1,11 @@
-//===- Ranks.cpp - runs a program: which, by whom, how often ----------------------------------===//
+//===- RunProgram.cpp - runs a program: which, by whom, how often ---------------------------===//
 //
 // Chooses the program for the number of ranks, and starts it: in place of this process, or as
 // processes that the supervisor waits for (Supervisor.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita/Run/Ranks.h"
+#include "tools/partita/Run/RunProgram.h"
 #include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/ProgramStarts.h"
@@ -26,7 +26,7 @@ static constexpr int kReportSeconds = 5;
 static partita_rt::Launched launch() { return partita_rt::whoLaunched(/*asksMpi=*/true); }
 
 /// Returns how many ranks the launcher runs; nothing if there is none, or it does not say.
-static std::optional<int64_t> launchedRanks() {
+static std::optional<int64_t> launchersCount() {
   partita_rt::Launched launched = launch();
   return launched.launcher && launched.ranks > 0 ? std::optional<int64_t>(launched.ranks)
                                                  : std::nullopt;
@@ -90,13 +90,13 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
     return word == "--help" || word == "-h" || word == "--version";
   });
   if (!starts.several.empty()) {
-    std::optional<int64_t> asked = takeRanks(words), launched = launchedRanks();
+    std::optional<int64_t> asked = takeRanks(words), launched = launchersCount();
     if (std::optional<int64_t> ranks = launched ? launched : asked)
       if (std::string problem = starts.choose(*ranks); !problem.empty()) {
         if (isFirst())
           return fail(command, folder + " " + problem);
-        sleep(
-            kReportSeconds); // a launcher ends all when one ends: that should be the one that says why
+        // A launcher ends all when one ends: that should be the one that says why.
+        sleep(kReportSeconds);
         return 1;
       }
   }

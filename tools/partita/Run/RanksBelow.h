@@ -1,7 +1,7 @@
-//===- LaunchedRanks.h - the ranks that a launcher has started on this host ---------*- C++ -*-===//
+//===- RanksBelow.h - the ranks that a launcher has started on this host ----------*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H
-#define PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H
+#ifndef PARTITA_TOOLS_RUN_RANKSBELOW_H
+#define PARTITA_TOOLS_RUN_RANKSBELOW_H
 
 #include "llvm/ADT/StringRef.h"
 #include <chrono>
@@ -15,17 +15,17 @@ namespace partita::tool {
 /// Watches a launcher's processes that execute a program. A launcher may outlive all ranks of its
 /// host: Open MPI's mpirun waits without end for a host that no longer answers, after its own ranks
 /// have reported that and ended.
-class LaunchedRanks {
+class RanksBelow {
 public:
   /// `program`: the executable of the ranks.
-  LaunchedRanks(pid_t launcher, llvm::StringRef program);
+  RanksBelow(pid_t launcher, llvm::StringRef program);
 
   /// Returns those that there are now.
   std::vector<pid_t> find();
   /// Has find() ever found one?
   bool haveBeen() const { return seen.has_value(); }
-  /// Returns true once there have been ranks, and find(), which is called regularly, has found none for
-  /// kSecondsAlone.
+  /// Returns true once there have been ranks, and find(), which is called regularly, has found none
+  /// for kSecondsAlone.
   bool haveLeft() const;
 
   static constexpr int kSecondsAlone = 10;
@@ -41,4 +41,4 @@ private:
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_RUN_LAUNCHEDRANKS_H
+#endif // PARTITA_TOOLS_RUN_RANKSBELOW_H

@@ -1,6 +1,6 @@
-//===- LaunchedRanks.cpp - the ranks that a launcher has started on this host -----------------===//
+//===- RanksBelow.cpp - the ranks that a launcher has started on this host ------------------===//
 
-#include "tools/partita/Run/LaunchedRanks.h"
+#include "tools/partita/Run/RanksBelow.h"
 #include "llvm/ADT/SmallString.h"
 #include <climits>
 #include <cstdlib>
@@ -12,14 +12,14 @@ namespace fs = std::filesystem;
 
 static constexpr int kMaxDepth = 16; ///< of a launcher's processes: daemons, shells
 
-LaunchedRanks::LaunchedRanks(pid_t launcher, llvm::StringRef path)
+RanksBelow::RanksBelow(pid_t launcher, llvm::StringRef path)
     : launcher(launcher), program(path.str()) {
   std::error_code error;
   if (fs::path real = fs::canonical(program, error); !error)
     program = real.string();
 }
 
-void LaunchedRanks::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const {
+void RanksBelow::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const {
   std::string folder = "/proc/" + std::to_string(process);
   std::error_code error;
   if (fs::read_symlink(folder + "/exe", error) == program && !error)
@@ -34,7 +34,7 @@ void LaunchedRanks::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks
   }
 }
 
-std::vector<pid_t> LaunchedRanks::find() {
+std::vector<pid_t> RanksBelow::find() {
   std::vector<pid_t> ranks;
   addBelow(launcher, 0, ranks);
   if (!ranks.empty())
@@ -42,6 +42,6 @@ std::vector<pid_t> LaunchedRanks::find() {
   return ranks;
 }
 
-bool LaunchedRanks::haveLeft() const {
+bool RanksBelow::haveLeft() const {
   return seen && Clock::now() - *seen >= std::chrono::seconds(kSecondsAlone);
 }
