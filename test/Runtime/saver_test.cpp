@@ -262,8 +262,9 @@ TEST_F(Saver, AKilledSaveLeavesTheEarlierOne) {
   EXPECT_EQ(inFolder(), Names{"step-1"}) << "the next run removes what is unfinished";
 }
 
-/// Errors, not signals: no rank's file can grow. The save after that succeeds. What the run does not
-/// keep has made room before the first one.
+/// Errors, not signals: no rank's file can grow. The save after that succeeds, and removes what the
+/// failed one could not: its folder has a file that keeps it. What the run does not keep has made
+/// room before the first one.
 TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
   const Plan plan = plans()[7];
   for (auto [from, announces] :
@@ -279,6 +280,10 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
       std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
         CheckpointSaver saver(rank, saveFolder(), 1, {0, 1});
         for (int64_t step : {2, 3}) {
+          if (rank.rank == 0 && step == 2) {
+            makeFolders(unfinishedFolder(saveFolder(), 2));
+            std::ofstream(unfinishedFolder(saveFolder(), 2) + "/stays");
+          }
           barrier(*rank.world, "a save");
           rlimit most{step == 2 ? 1 : RLIM_INFINITY, RLIM_INFINITY};
           setrlimit(RLIMIT_FSIZE, &most);
@@ -287,8 +292,8 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
           std::string why = saver.complete();
           why += saver.finish();
           said += why.find("cannot write " + unfinishedFolder(saveFolder(), 2)) == 0;
-          if (rank.rank == 0 && step == 2 && inFolder() != Names{"step-1"})
-            fail("only step 1's checkpoint should be there");
+          if (rank.rank == 0 && step == 2 && inFolder() != Names{"step-1", "step-2.tmp"})
+            fail("only step 1's checkpoint should be there, and what stays of step 2's");
           if (why.empty() != (step == 3))
             fail("%s", why.c_str());
         }

@@ -110,6 +110,17 @@ void removeUnfinished(const std::string &folder) {
     fs::remove_all(path, none);
 }
 
+std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps) {
+  std::set<int64_t> left;
+  for (int64_t step : steps) {
+    std::error_code error;
+    fs::remove_all(unfinishedFolder(folder, step), error);
+    if (error)
+      left.insert(step);
+  }
+  return left;
+}
+
 /// Removes the checkpoint that an earlier version wrote into the folder itself.
 static void removeFromFolderItself(const std::string &folder) {
   unlink(indexPath(folder).c_str());

@@ -38,6 +38,8 @@ void completeCheckpoint(const std::string &folder, int64_t step);
 
 /// Removes unfinished checkpoints. Errors are ignored, here and below: the next run tries again.
 void removeUnfinished(const std::string &folder);
+/// Removes those of these steps; returns the steps of which something is left.
+std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps);
 /// Removes all checkpoints but those after these numbers of steps.
 void keepOnly(const std::string &folder, const std::set<int64_t> &steps);
 /// Removes these; -1 is the one in the folder itself.

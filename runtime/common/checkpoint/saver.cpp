@@ -71,6 +71,7 @@ void CheckpointSaver::discard() {
   save->discard();
   rmdir(unfinishedFolder(folder, step).c_str());
   save.reset();
+  failed.insert(step);
 }
 
 bool CheckpointSaver::isWritten() const {
@@ -190,6 +191,7 @@ std::string CheckpointSaver::complete() {
       completed->writeIndex(all);
       completeCheckpoint(folder, step);
       keepOnly(folder, kept);
+      failed = removeUnfinished(folder, failed);
     });
   return "";
 }
@@ -203,7 +205,8 @@ std::string CheckpointSaver::finish() {
     return "";
   }
   kept = keptBefore;
-  removeUnfinished(folder);
+  failed.insert(step);
+  failed = removeUnfinished(folder, failed);
   return error;
 }
 

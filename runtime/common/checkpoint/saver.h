@@ -74,6 +74,10 @@ private:
   std::string folder;
   int64_t keep;
   std::set<int64_t> kept, keptBefore; ///< steps of checkpoints; before the last save
+  /// Steps of saves that have failed, of which rank 0 may have to remove something: where a file
+  /// cannot be written, it may be that none can be removed. Not all that is unfinished: other ranks
+  /// may have begun the next save.
+  std::set<int64_t> failed;
   FolderClaim claim;
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isClaimed = false, isFirst = true;
