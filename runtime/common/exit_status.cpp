@@ -44,6 +44,8 @@ void markRefusal() {
     leaveMark(kRefusedMark);
 }
 
+void noteSaved(uint64_t inode) { leaveMark(kSavedMark, std::to_string(inode)); }
+
 void noteFailedStep(const std::string &what) { leaveMark(kFailedStepMark, what); }
 
 } // namespace partita_rt

@@ -5,6 +5,7 @@
 #ifndef PARTITA_RT_COMMON_EXIT_STATUS_H
 #define PARTITA_RT_COMMON_EXIT_STATUS_H
 
+#include <cstdint>
 #include <string>
 
 namespace partita_rt {
@@ -19,6 +20,8 @@ int failureStatus();
 /// Call this for an error that this program has found by itself and reports. If no restart would help
 /// (failureStatus() is kRefused), it leaves kRefusedMark.
 void markRefusal();
+/// Notes that a checkpoint is complete in a folder with this inode: the first one leaves kSavedMark.
+void noteSaved(uint64_t inode);
 /// Notes that training cannot go on after a step, because of what it has computed: leaves
 /// kFailedStepMark. `what`: step and result, "the loss of step 7 is nan", the same on all ranks.
 void noteFailedStep(const std::string &what);

@@ -70,7 +70,7 @@ std::vector<unsigned char> read(const CheckpointFiles &file, const std::string &
 
 //===-- ls ----------------------------------------------------------------------------------===//
 
-/// Returns false if it cannot be read, whatever is in it.
+/// Returns false if it cannot be read, or its index is damaged.
 bool listOne(const CheckpointEntry &entry) {
   bool isReadable = true;
   std::string name = fs::path(entry.path).filename().string(), about;
@@ -92,6 +92,7 @@ bool listOne(const CheckpointEntry &entry) {
     isReadable = false;
   } catch (const Error &error) {
     about = std::string("damaged: ") + error.what();
+    isReadable = false;
   }
   std::printf("%-14s %s\n", printable(name).c_str(), printable(about).c_str());
   return isReadable;

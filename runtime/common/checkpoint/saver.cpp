@@ -3,6 +3,7 @@
 #include "common/checkpoint/saver.h"
 
 #include "common/checkpoint/folder.h"
+#include "common/exit_status.h"
 #include "common/mesh/gathered.h"
 #include "common/mesh/rank_position.h"
 #include "common/target.h"
@@ -202,6 +203,8 @@ std::string CheckpointSaver::finish() {
   std::string error = errorOfWork(completing);
   if (error.empty()) {
     made.clear();
+    if (inode)
+      noteSaved(*inode);
     return "";
   }
   kept = keptBefore;

@@ -18,6 +18,9 @@ constexpr const char *kRefusedMark = "refused";
 constexpr const char *kLostMark = "lost";
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
+/// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
+/// that finds another folder there, or none, must not begin anew.
+constexpr const char *kSavedMark = "saved";
 /// A step has a result with which training cannot go on, such as a loss that is NaN. The file says which
 /// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
 /// same text as the one before shows that the next one would too.

@@ -65,7 +65,7 @@ assert status == 0, errors
 for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp", ["--launcher", TORCHRUN])):
     status, errors = run(name, "--max-restarts", "3", *launcher, kills=("step-5", 17, "step-30"))
     assert status == 0, (name, errors)
-    restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the program has failed); restart (\d) of 3, (.*)", errors)
+    restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the launcher has ended with status 1(?:37 \(Killed\))?); restart (\d) of 3, (.*)", errors)
     assert [number for number, _ in restarts] == ["1", "2", "3"], errors
     assert all(re.search(r"from .*/step-\d+$", where) for _, where in restarts), errors
     assert losses(name) == losses("once") and files(name) == files("once"), name
@@ -103,6 +103,15 @@ def unmount():
 status, errors = run("mounted/run", "--max-restarts", "2", kills=("step-10",), before=unmount)
 assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, re.M), errors
 assert losses("mounted/run") == losses("once") and files("mounted/run") == files("once")
+# The folder itself is moved away, which was not there when the run began: nor does it begin again then.
+def move():
+    (folder / "moved").rename(folder / "away")
+def move_back(line):
+    if "; waits for the folder '" in line:
+        (folder / "away").rename(folder / "moved")
+status, errors = run("moved", "--max-restarts", "2", kills=("step-10",), before=move, said=move_back)
+assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, re.M), errors
+assert losses("moved") == losses("once") and files("moved") == files("once")
 print("a stopped program, and one that cannot start for a while, go on")
 
 # torchrun hides that a rank was killed; that it trained, the ranks have said themselves before there was a checkpoint.
@@ -138,6 +147,24 @@ assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors
 assert steps(folder / "asked.csv") < 60
 status, errors = run("asked", "--max-restarts", "3")
 assert status == 1 and "; restart " not in errors and "--resume continues it" in errors, (status, errors)
+# A launcher may end before its ranks, which save: the supervisor ends after them.
+words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "busy.csv"), "--checkpoint", str(folder / "busy")]
+def until(condition):
+    end = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+first = subprocess.Popen([*words, "--max-restarts", "1", "--launcher", TORCHRUN], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+until(lambda: (folder / "busy/step-10").exists() and len(ranks(first.pid, "two")) == 2)
+# Meanwhile another run on its folder is refused, though the folder gets new checkpoints.
+second = subprocess.run([*words, "--resume", "auto", "--max-restarts", "2"], capture_output=True, text=True, timeout=100)
+assert second.returncode == 1 and "another run writes into" in second.stderr and "; restart " not in second.stderr, second
+found = ranks(first.pid, "two")
+first.terminate()
+first.wait(100)
+assert len(found) == 2 and not any(os.path.exists(f"/proc/{rank}/exe") for rank in found), found  # no zombie has one
+assert first.returncode == -signal.SIGTERM and not list((folder / "busy").glob("*.tmp")), (first.returncode, first.stderr.read())
+assert max(int(path.name[5:]) for path in (folder / "busy").iterdir()) == steps(folder / "busy.csv")
 # Before the first save of a run that replaces another's checkpoints, a restart begins again, with the seed of the new run.
 shutil.copytree(folder / "once", folder / "replaced")
 other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25", "--checkpoint-copy", "off"]  # so that steps 25 and 50 have one before the next

@@ -34,6 +34,8 @@ using namespace partita::tool;
 /// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
+/// Seconds that ranks have for a step and a checkpoint after their launcher has ended.
+static constexpr int kOrphansPatience = 120;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
@@ -50,8 +52,8 @@ static void noteSignal(int signal) {
   arrived = arrived + 1;
 }
 
-/// Starts noting signals. Signals that are ignored (nohup) stay ignored, also in the ranks.
-static void noteSignals() {
+/// Signals that are ignored (nohup) stay ignored, also in the ranks.
+void partita::tool::noteEndingSignals() {
   for (int signal : partita_rt::kEndingSignals) {
     struct sigaction action{};
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
@@ -99,7 +101,7 @@ public:
     setenv(partita_rt::kMasterAddress, "127.0.0.1", 1);
     setenv(partita_rt::kPartitaRunId,
            (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
-    noteSignals();
+    noteEndingSignals();
     stopped.emplace(timeoutOf(argv), /*alone=*/false);
     for (int rank = 0; rank < count; ++rank)
       if (!start(program, argv, rank)) {
@@ -113,7 +115,7 @@ public:
   /// Starts one process, a program all of whose ranks are its threads or a launcher of it, and
   /// waits for it.
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
-    noteSignals();
+    noteEndingSignals();
     bool isLauncher = argv[0] != program;
     if (!start(argv[0], argv, std::nullopt))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
@@ -122,7 +124,11 @@ public:
     // A launcher may have a --timeout of its own.
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
     stopped.emplace(timeoutOf(arguments), !isLauncher);
+    // Ranks whose launcher ends before them become children of this process.
+    prctl(PR_SET_CHILD_SUBREAPER, isLauncher);
     wait();
+    if (isLauncher)
+      endOrphans(program);
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
@@ -202,9 +208,30 @@ private:
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
+    if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
+      outcome.savedIn = inode;
     if (outcome.status == 0)
       outcome.status = failed;
     return outcome;
+  }
+
+  /// Waits for ranks whose launcher has ended before them. They may know that the run is over, and
+  /// write a checkpoint; if nobody has told them, this does.
+  void endOrphans(const std::string &program) {
+    RanksBelow orphans(getpid(), program);
+    Clock::time_point begin = Clock::now();
+    int told = interrupted ? 1 : 0; // by the launcher
+    for (std::vector<pid_t> ranks; !(ranks = orphans.find()).empty(); usleep(kPoll)) {
+      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      bool isLate = seconds > kGrace + (told ? kOrphansPatience : 0) || arrived > passed;
+      if (isLate && told < 2) {
+        for (pid_t rank : ranks)
+          kill(rank, told ? SIGKILL : SIGTERM);
+        ++told;
+      }
+      while (waitpid(-1, nullptr, WNOHANG) > 0) {
+      }
+    }
   }
 
   /// Passes signals on to the ranks, which know how to handle them: after the first one they may

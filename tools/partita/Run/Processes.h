@@ -4,7 +4,9 @@
 #define PARTITA_TOOLS_RUN_PROCESSES_H
 
 #include "llvm/ADT/StringRef.h"
+#include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace partita::tool {
@@ -18,11 +20,12 @@ struct Outcome {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
   bool isUnexplained = false;
-  bool hasStartedNone = false; ///< a launcher has failed, and no rank has run on this host
-  bool hasTrained = false;     ///< a rank of this host has completed a step
-  bool hasLost = false;        ///< one has lost another one, and none has refused to run
-  std::string failedStep;      ///< a step whose result has ended training, and the result; or ""
-  bool isReported = false;     ///< a rank exited with an error of its own, and printed it
+  bool hasStartedNone = false;  ///< a launcher has failed, and no rank has run on this host
+  bool hasTrained = false;      ///< a rank of this host has completed a step
+  bool hasLost = false;         ///< one has lost another one, and none has refused to run
+  std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
+  std::string failedStep;       ///< a step whose result has ended training, and the result; or ""
+  bool isReported = false;      ///< a rank exited with an error of its own, and printed it
 };
 
 /// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the
@@ -34,8 +37,10 @@ Outcome runRanks(llvm::StringRef command, const std::string &program,
 Outcome runProcess(llvm::StringRef command, const std::string &program,
                    std::vector<std::string> words);
 
-/// Returns the signal that has asked this process to end since the first call of one of these
-/// functions, or 0.
+/// From here on signals that ask this process to end are noted, not followed. The functions above
+/// call it.
+void noteEndingSignals();
+/// Returns the last of these signals, or 0.
 int interruptingSignal();
 
 } // namespace partita::tool

@@ -52,8 +52,8 @@ private:
   std::vector<int> descriptors;
 };
 
-/// What there is of a folder's path when a run begins: a file system that holds it may be unmounted
-/// later, and a restart there would begin again.
+/// What there is of a folder's path when a run begins, and the folder itself once it has a checkpoint:
+/// it may be moved away, or a file system that holds it unmounted, and a restart would begin again.
 class Anchor {
 public:
   explicit Anchor(StringRef folder) : path(folder.str()) {
@@ -63,14 +63,17 @@ public:
       path = ".";
     inode = partita_rt::inodeOf(path);
   }
-  /// Is it still the same? Waits for up to 31 seconds if it is not.
+  void moveTo(StringRef folder, ino_t its) {
+    path = folder.str();
+    inode = its;
+  }
+  bool isThere() const { return partita_rt::inodeOf(path) == inode; }
+  /// Waits for up to 31 seconds until it is the same; returns whether it is.
   bool waitFor() const {
-    for (unsigned seconds : {1, 2, 4, 8, 16, 0})
-      if (partita_rt::inodeOf(path) == inode || seconds == 0 || interruptingSignal())
-        break;
-      else
+    for (unsigned seconds : {1, 2, 4, 8, 16})
+      if (!isThere() && !interruptingSignal())
         sleep(seconds);
-    return partita_rt::inodeOf(path) == inode;
+    return isThere();
   }
   const std::string &name() const { return path; }
 
@@ -160,7 +163,14 @@ static void waitForLock(const std::string &folder) {
 static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
 
 static std::string reasonOf(const Outcome &outcome) {
-  return outcome.why.empty() ? "the program has failed" : outcome.why;
+  if (!outcome.why.empty())
+    return outcome.why;
+  if (!outcome.isLauncher)
+    return "the program has failed";
+  return "the launcher has ended with status " + std::to_string(outcome.status) +
+         (outcome.status > 128 && outcome.status < 128 + NSIG
+              ? std::string(" (") + strsignal(outcome.status - 128) + ")"
+              : "");
 }
 
 namespace {
@@ -209,8 +219,8 @@ private:
 
 } // namespace
 
-/// `hasSaved`: the last start has completed a checkpoint. Only that shows that it has trained if
-/// all its ranks were on other hosts.
+/// `hasSaved`: the folder has a checkpoint that it had not before. If all ranks were on other hosts, only
+/// that shows that the start has trained; a program that refuses to run has not made it.
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts;
   facts.status = outcome.status;
@@ -218,7 +228,7 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   facts.hasCause = !outcome.why.empty() || outcome.hasLost;
   facts.isUnexplained = outcome.isUnexplained;
   facts.hasStartedNone = outcome.hasStartedNone;
-  facts.hasTrained = outcome.hasTrained || hasSaved;
+  facts.hasTrained = outcome.hasTrained || (hasSaved && outcome.isUnexplained);
   facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
   facts.trainedBefore = hasTrained;
@@ -244,6 +254,11 @@ void Supervisor::checkIsComplete() {
 
 /// Decides how the next start begins. Returns why there can be none, or "".
 std::string Supervisor::prepareRestart() {
+  if (!anchor.isThere()) {
+    errs() << "partita " << command << ": " << printableLines(reasonOf(outcome))
+           << "; waits for the folder '" << printableLines(anchor.name()) << "' of --checkpoint\n";
+    errs().flush();
+  }
   if (!anchor.waitFor())
     return "is not started again: --checkpoint: '" + anchor.name() +
            "' is not what it was when the run began; is a file system not mounted?";
@@ -289,13 +304,25 @@ void Supervisor::tellEnd(int64_t restarts) const {
                       Twine(maxRestarts) + " allows no more");
 }
 
+/// Ends this process as the signal would have.
+static void endBy(int number) {
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
 int Supervisor::run() {
   now = arguments;
-  if (std::string problem = starts.prepare(/*fewer=*/false); !problem.empty())
+  noteEndingSignals(); // starting may take a while too
+  std::string problem = starts.prepare(/*fewer=*/false);
+  if (int number = interruptingSignal())
+    endBy(number);
+  if (!problem.empty())
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
     Checkpoints before(words.folder);
     outcome = starts.run(now);
+    if (outcome.savedIn)
+      anchor.moveTo(words.folder, *outcome.savedIn);
     checkIsComplete();
     failedAgain = !outcome.failedStep.empty() && outcome.failedStep == failedStep;
     failedStep = outcome.failedStep;
@@ -305,7 +332,7 @@ int Supervisor::run() {
       tellEnd(restarts);
       break;
     }
-    std::string problem = prepareRestart();
+    problem = prepareRestart();
     if (problem.empty()) {
       tellRestart(restarts + 1);
       sleep(secondsAfter(refusals)); // a signal ends it
@@ -321,10 +348,8 @@ int Supervisor::run() {
       return partita_rt::kFailedWhileTraining;
     }
   }
-  if (outcome.signal) {
-    signal(outcome.signal, SIG_DFL);
-    raise(outcome.signal);
-  }
+  if (outcome.signal)
+    endBy(outcome.signal);
   return recurs() ? partita_rt::kRefused : outcome.status;
 }
 
