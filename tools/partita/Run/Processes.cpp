@@ -109,7 +109,9 @@ public:
         endAll();
         return refuse("rank " + std::to_string(rank) + " cannot be started: " + why);
       }
-    return wait();
+    wait();
+    readMarks();
+    return outcome;
   }
 
   /// Starts one process, a program all of whose ranks are its threads or a launcher of it, and
@@ -129,6 +131,7 @@ public:
     wait();
     if (isLauncher)
       endOrphans(program);
+    readMarks();
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
@@ -177,7 +180,7 @@ private:
     _exit(127);
   }
 
-  Outcome wait() {
+  void wait() {
     bool failed = false;
     std::optional<Clock::time_point> ending; // since when ranks should end
     while (alive() > 0) {
@@ -205,14 +208,17 @@ private:
     if (interrupted || (endedBy && !outcome.isReported)) // as a single process would end
       outcome.signal = endedBy;
     outcome.interrupted = interrupted != 0;
+    if (outcome.status == 0)
+      outcome.status = failed;
+  }
+
+  /// What ranks have left, once all have ended.
+  void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
-    if (outcome.status == 0)
-      outcome.status = failed;
-    return outcome;
   }
 
   /// Waits for ranks whose launcher has ended before them. They may know that the run is over, and
