@@ -1,14 +1,10 @@
 //===- TemporaryFolder.cpp - folders that appear whole or not at all --------------------------===//
 
 #include "partita/Support/TemporaryFolder.h"
-#include "runtime/include/partita_rt/abandoned.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +28,7 @@ static void removeAndEnd(int signal) {
 }
 
 void TemporaryFolder::watchSignals() {
-  SmallString<256> absolute(name);
+  SmallString<256> absolute(folder.path());
   if (doomed[0] != 0 || sys::fs::make_absolute(absolute) || absolute.size() >= sizeof(doomed))
     return;
   watches = true;
@@ -55,61 +51,10 @@ void TemporaryFolder::unwatchSignals() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (!name.empty()) {
-    sys::fs::remove_directories(name);
+  if (!folder.path().empty()) {
+    sys::fs::remove_directories(folder.path());
     unwatchSignals();
   }
-  unlock();
-}
-
-/// Opens a folder and locks it; -1 if that failed.
-static int lockFolder(const char *path) {
-  int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor >= 0 && partita_rt::lockOpened(descriptor, path))
-    return descriptor;
-  if (descriptor >= 0)
-    close(descriptor);
-  return -1;
-}
-
-void TemporaryFolder::unlock() {
-  if (descriptor >= 0)
-    close(descriptor);
-  descriptor = -1;
-}
-
-void TemporaryFolder::removeAbandoned(StringRef boot) const {
-  std::string begin = (sys::path::filename(target) + ".partial-" + boot + "-").str();
-  StringRef around = sys::path::parent_path(target);
-  std::error_code error;
-  SmallVector<std::string> found;
-  for (sys::fs::directory_iterator entry(around.empty() ? "." : around, error), end;
-       !error && entry != end; entry.increment(error)) {
-    StringRef file = sys::path::filename(entry->path());
-    if (file.consume_front(begin) && file.size() == 6 && all_of(file, isHexDigit))
-      found.push_back(entry->path());
-  }
-  for (const std::string &path : found)
-    if (int lock = lockFolder(path.c_str()); lock >= 0) {
-      sys::fs::remove_directories(path);
-      close(lock);
-    }
-}
-
-/// Makes the folder with a lock from the beginning on: who looks for abandoned ones between the two
-/// may remove it, and then it is made once more.
-std::string TemporaryFolder::createLocked(StringRef boot) {
-  for (int attempt = 0; attempt < 8 && !boot.empty(); ++attempt) {
-    if (std::error_code error =
-            sys::fs::createUniqueDirectory((target + ".partial-" + boot).str(), name))
-      return target + ": " + error.message();
-    if (descriptor = lockFolder(name.c_str()); descriptor >= 0)
-      return {};
-    sys::fs::remove(name);
-  }
-  if (std::error_code error = sys::fs::createUniqueDirectory(target + ".partial", name))
-    return target + ": " + error.message();
-  return {};
 }
 
 std::string TemporaryFolder::create() {
@@ -117,16 +62,11 @@ std::string TemporaryFolder::create() {
   if (!around.empty())
     if (std::error_code error = sys::fs::create_directories(around))
       return (around + ": " + error.message()).str();
-  std::string boot = partita_rt::bootName();
-  if (!boot.empty())
-    removeAbandoned(boot);
-  if (std::string problem = createLocked(boot); !problem.empty()) {
-    name.clear();
+  if (std::string problem = folder.create(target + ".partial"); !problem.empty())
     return problem;
-  }
   watchSignals();
-  // createUniqueDirectory makes it private; what it becomes may be read by others.
-  sys::fs::setPermissions(name, sys::fs::perms(0755));
+  // It is private; what it becomes may be read by others.
+  sys::fs::setPermissions(folder.path(), sys::fs::perms(0755));
   return {};
 }
 
@@ -144,7 +84,7 @@ std::string TemporaryFolder::write(StringRef file, StringRef content) {
 }
 
 std::string TemporaryFolder::in(StringRef file) const {
-  SmallString<128> full(name);
+  SmallString<128> full(folder.path());
   sys::path::append(full, file);
   return full.str().str();
 }
@@ -152,10 +92,9 @@ std::string TemporaryFolder::in(StringRef file) const {
 std::string TemporaryFolder::becomeTarget() {
   if (sys::fs::exists(target))
     sys::fs::remove_directories(target);
-  if (std::error_code error = sys::fs::rename(name, target))
+  if (std::error_code error = sys::fs::rename(folder.path(), target))
     return target + ": " + error.message();
   unwatchSignals();
-  name.clear();
-  unlock();
+  folder.release();
   return {};
 }

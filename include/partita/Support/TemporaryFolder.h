@@ -3,7 +3,7 @@
 #ifndef PARTITA_SUPPORT_TEMPORARYFOLDER_H
 #define PARTITA_SUPPORT_TEMPORARYFOLDER_H
 
-#include "llvm/ADT/SmallString.h"
+#include "partita/Support/LockedFolder.h"
 #include "llvm/ADT/StringRef.h"
 #include <csignal>
 #include <iterator>
@@ -15,12 +15,8 @@ namespace partita {
 /// if SIGINT, SIGTERM or SIGHUP ends the process. While one exists, the only others are in it, and
 /// are removed with it. Functions that return text return what went wrong, after the path, or "".
 ///
-/// If SIGKILL or a crash leaves a folder behind, the next one for the same target removes it:
-/// TARGET.partial-BOOT-xxxxxx of this boot of this machine, if no process holds a lock on it. The
-/// kernel drops a lock with its process, so a reused process ID causes no mistake. Folders of other
-/// machines that share the file system stay, since not every file system shows one machine's locks
-/// to another; so do those from before a restart. If the file system has no locks, the name has no
-/// BOOT, and nothing removes the folder.
+/// If SIGKILL or a crash leaves a folder behind, the next one for the same target removes it
+/// (LockedFolder.h): TARGET.partial-BOOT-xxxxxx.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(llvm::StringRef target) : target(target) {}
@@ -37,16 +33,12 @@ public:
   std::string becomeTarget();
 
 private:
-  std::string createLocked(llvm::StringRef boot);
-  void removeAbandoned(llvm::StringRef boot) const;
-  void unlock();
   void watchSignals();
   void unwatchSignals();
 
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   std::string target;
-  llvm::SmallString<128> name;
-  int descriptor = -1;  ///< of the folder, locked
+  LockedFolder folder;
   bool watches = false; ///< for signals, unless a folder around it does
   struct sigaction before[std::size(kSignals)];
 };

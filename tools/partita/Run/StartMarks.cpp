@@ -5,31 +5,33 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include <cstdlib>
 
 using namespace llvm;
 using namespace partita::tool;
 
 StartMarks::StartMarks() {
-  if (sys::fs::createUniqueDirectory("partita-start", folder))
-    folder.clear();
-  else
-    setenv(partita_rt::kMarksVariable, folder.c_str(), 1);
+  SmallString<128> prefix;
+  sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
+  sys::path::append(prefix, "partita-start");
+  if (folder.create(prefix).empty())
+    setenv(partita_rt::kMarksVariable, folder.path().c_str(), 1);
 }
 
 StartMarks::~StartMarks() {
   unsetenv(partita_rt::kMarksVariable);
-  if (!folder.empty())
-    sys::fs::remove_directories(folder);
+  if (!folder.path().empty())
+    sys::fs::remove_directories(folder.path());
 }
 
 bool StartMarks::has(const char *mark) const {
-  return !folder.empty() && sys::fs::exists(folder + "/" + mark);
+  return !folder.path().empty() && sys::fs::exists(folder.path() + "/" + mark);
 }
 
 std::string StartMarks::textOf(const char *mark) const {
   if (!has(mark))
     return "";
-  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(folder + "/" + mark);
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(folder.path() + "/" + mark);
   return file ? (*file)->getBuffer().str() : "";
 }

@@ -3,13 +3,14 @@
 #ifndef PARTITA_TOOLS_RUN_STARTMARKS_H
 #define PARTITA_TOOLS_RUN_STARTMARKS_H
 
-#include "llvm/ADT/SmallString.h"
+#include "partita/Support/LockedFolder.h"
 #include <string>
 
 namespace partita::tool {
 
 /// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). While there
-/// is an object, processes that this one starts leave theirs in its folder; there are none before.
+/// is an object, processes that this one starts leave theirs in its folder; there are none before. Those of
+/// supervisors that were killed are removed with the next one.
 class StartMarks {
 public:
   StartMarks();
@@ -22,7 +23,7 @@ public:
   std::string textOf(const char *mark) const;
 
 private:
-  llvm::SmallString<128> folder; ///< empty if it could not be made: then there are no marks
+  LockedFolder folder; ///< if it could not be made, there are no marks
 };
 
 } // namespace partita::tool
