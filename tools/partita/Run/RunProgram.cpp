@@ -9,6 +9,8 @@
 #include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/ProgramStarts.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Program.h"
 #include "llvm/Support/WithColor.h"
 #include <cerrno>
 #include <csignal>
@@ -57,6 +59,43 @@ static std::optional<int64_t> takeRanks(std::vector<std::string> &words) {
   return std::nullopt;
 }
 
+/// Returns a {word} that stands for nothing in a launcher's command, without braces; or "". ${word} is the
+/// shell's.
+static StringRef unknownWord(StringRef text) {
+  for (size_t at = text.find('{'); at != StringRef::npos; at = text.find('{', at + 1)) {
+    StringRef word = text.substr(at + 1).take_while([](char c) { return isAlpha(c) || c == '_'; });
+    bool isWhole = !word.empty() && text.substr(at + 1 + word.size()).starts_with("}");
+    bool isShells = at > 0 && text[at - 1] == '$';
+    if (isWhole && !isShells && word != "ranks" && word != "hosts")
+      return word;
+  }
+  return "";
+}
+
+/// Returns why a launcher's command cannot be started, as the shell would find it; or "".
+static std::string problemOfCommand(const std::string &command) {
+  if (!StringRef(command).contains('/')) {
+    ErrorOr<std::string> found = sys::findProgramByName(command);
+    return found ? "" : found.getError().message();
+  }
+  return access(command.c_str(), X_OK) == 0 ? "" : std::strerror(errno);
+}
+
+/// Checks a launcher by itself. Returns the problem, or "".
+static std::string checkLauncher(ArrayRef<std::string> launcher) {
+  if (launcher.empty())
+    return {};
+  for (StringRef word : launcher)
+    if (StringRef unknown = unknownWord(word); !unknown.empty())
+      return ("--launcher: {" + unknown +
+              "} is unknown; {ranks} is the number of ranks, and {hosts} "
+              "what --host-discovery has found")
+          .str();
+  std::string problem = problemOfCommand(launcher.front());
+  return problem.empty() ? ""
+                         : "--launcher: " + launcher.front() + " cannot be started: " + problem;
+}
+
 /// Checks what has no effect, or cannot work, without something else. Returns the problem, or "".
 static std::string checkSupervision(const Supervision &supervision, const ProgramStarts &starts) {
   bool waits = supervision.waits(), launches = !supervision.launcher.empty();
@@ -71,6 +110,8 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
     return "--host-discovery: has no effect without --max-restarts or --launcher";
   if (mentions("{hosts}") && supervision.hostDiscovery.empty())
     return "--launcher: {hosts} needs --host-discovery, which names them";
+  if (std::string problem = checkLauncher(supervision.launcher); !problem.empty())
+    return problem;
   if (!starts.several.empty() && launches && !mentions("{ranks}"))
     return "--launcher: the folder has programs for " + starts.several +
            "; write {ranks} for their number, such as --launcher 'mpirun -np {ranks}'";
