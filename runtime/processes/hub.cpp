@@ -25,8 +25,8 @@ static std::vector<std::string> namesOfAll(const std::vector<Peer> &peers) {
 
 Hub::Hub(std::vector<Peer> all, double timeout, Send send)
     : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
-      send(std::move(send)), positions(peers.size()), seen(peers.size()),
-      watch(namesOfAll(peers), 0) {}
+      send(std::move(send)), positions(peers.size()), near(peers.size()), seen(peers.size()),
+      heardAt(peers.size()), watch(namesOfAll(peers), 0) {}
 
 std::string nameOf(const std::vector<Peer> &peers, int rank) {
   const Peer &peer = peers[size_t(rank)];
@@ -61,6 +61,9 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
   case FrameKind::Alive:
     readImage(positions[size_t(rank)], frame.text);
     seen[size_t(rank)] = &positions[size_t(rank)];
+    if (const RankPosition *its = near[size_t(rank)]; its && its->beats > 0)
+      seen[size_t(rank)] = its;
+    heardAt[size_t(rank)] = now;
     return;
   case FrameKind::Goodbye:
     states[size_t(rank)] = State::Left;
@@ -108,10 +111,11 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
 void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
-  const RankPosition *last = seen[size_t(rank)];
   if (!left)
-    report(rank, Cause::Death, nameOf(rank) + " died" + (last ? lastPositionText(*last) : ""), "",
-           now);
+    report(rank, Cause::Death,
+           deathText(nameOf(rank), seen[size_t(rank)],
+                     std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
+           kWhereAreYou, now);
 }
 
 /// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
@@ -182,24 +186,36 @@ void Hub::tick(Clock::time_point now) {
     return end(failure->message);
   if (answers.empty())
     return ask(now);
+  for (size_t r = 0; r < peers.size(); ++r)
+    if (!answers[r] && now < after(decideAt, 1))
+      return;
+  end(withAnswers(now), failure->cause == Cause::Stall ? FrameKind::Stalled : FrameKind::End);
+}
+
+/// Returns the message of the failure, what ranks have answered, and who has not; before that, which
+/// of them have stopped.
+std::string Hub::withAnswers(Clock::time_point now) const {
   std::string message = failure->message, stopped;
+  int named = 0, more = 0;
   auto append = [&](const std::string &its) { // unless the report says it
-    if (message.find(its) == std::string::npos)
+    if (message.find(its) != std::string::npos)
+      return;
+    if (++named <= kNamedWaiters)
       message += "; " + its;
+    else
+      ++more;
   };
   for (size_t r = 0; r < peers.size(); ++r) {
     if (answers[r] && !answers[r]->empty())
       append(nameOf(int(r)) + " " + *answers[r]);
-    else if (!answers[r] && now < after(decideAt, 1))
-      return;
     else if (std::string its =
                  answers[r] ? "" : watch.silenceOf(int(r), seen[r], secondsAt(now), timeout);
              !its.empty())
       stopped += its + "; ";
     else if (!answers[r])
-      message += "; " + nameOf(int(r)) + " does not answer";
+      append(nameOf(int(r)) + " does not answer");
   }
-  end(stopped + message, failure->cause == Cause::Stall ? FrameKind::Stalled : FrameKind::End);
+  return stopped + message + (more ? "; " + std::to_string(more) + " more ranks wait" : "");
 }
 
 void Hub::ask(Clock::time_point now) {

@@ -9,6 +9,7 @@
 #include "processes/wire.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 
@@ -67,6 +68,8 @@ public:
   const RankPosition &positionOf(int rank) const { return positions[size_t(rank)]; }
   /// What rank 0 publishes.
   void setPosition(const RankPosition *position) { seen[0] = position; }
+  /// Another rank's, in memory that this process shares. For any thread.
+  void see(int rank, const RankPosition &position) { near[size_t(rank)] = &position; }
   void setTimeout(double seconds) { timeout = seconds; }
 
 private:
@@ -78,6 +81,7 @@ private:
   void ask(Clock::time_point now);
   void lookForGather(Clock::time_point now);
   void lookAtPositions(Clock::time_point now);
+  std::string withAnswers(Clock::time_point now) const;
   void end(const std::string &message, FrameKind kind = End, uint32_t speaker = 0);
   /// Returns "ranks 1, 3", or a single one with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
@@ -94,8 +98,10 @@ private:
   std::vector<State> states;
   double timeout;
   Send send;
-  std::vector<RankPosition> positions;    ///< of the other ranks
-  std::vector<const RankPosition *> seen; ///< by rank; null: nothing is known
+  std::vector<RankPosition> positions;                 ///< of the other ranks
+  std::vector<std::atomic<const RankPosition *>> near; ///< likewise, where they are shared
+  std::vector<const RankPosition *> seen;              ///< by rank; null: nothing is known
+  std::vector<Clock::time_point> heardAt;              ///< by rank: its last sign of life
   Watch watch;
   Clock::time_point nextLook;
   Clock::time_point nextBeat; ///< the first one is sent at once

@@ -4,6 +4,7 @@
 #include "common/mesh/mesh.h"
 #include "partita_rt/printable.h"
 #include "processes/first_here.h"
+#include "processes/hub.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -25,9 +26,10 @@ LaunchedRank::LaunchedRank(const LaunchEnvironment &environment, const Program &
                  [&](int rank) { return rankText(program, rank); }) {
   position.phase = Phase::SetUp;
   rendezvous.setPosition(position);
-  rendezvous.setRecord([this, name = rankText(program, rendezvous.rank())](const auto &reason) {
-    writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
-  });
+  rendezvous.setRecord(
+      [this, name = nameOf(rendezvous.peers(), rendezvous.rank())](const auto &reason) {
+        writeFlight(flight, rendezvous.rank(), name.c_str(), reason.c_str());
+      });
 }
 
 LaunchEnvironment environmentOrExit(const Launched &launched, const char *program) {

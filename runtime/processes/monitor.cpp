@@ -110,6 +110,13 @@ void Monitor::setPosition(RankPosition &position) {
   wake();
 }
 
+void Monitor::see(int rank, const RankPosition &position) {
+  if (hub)
+    hub->see(rank, position);
+  else if (rank == 0)
+    near = &position;
+}
+
 void Monitor::setName(const std::string &name) {
   std::lock_guard<std::mutex> lock(mutex);
   ending.name = name;
@@ -208,7 +215,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      succeed(nameOf(known, 0) + " died" + (first.beats > 0 ? lastPositionText(first) : ""));
+      succeed(deathOfFirst());
   }
   if (!hub)
     return checkSilence();
@@ -262,13 +269,29 @@ void Monitor::received(const Frame &frame) {
   }
 }
 
+/// What is known of rank 0.
+const RankPosition &Monitor::positionOfFirst() const {
+  const RankPosition *its = near;
+  return its && its->beats > 0 ? *its : first;
+}
+
+/// Why all end when rank 0 has died, and where that leaves this rank.
+std::string Monitor::deathOfFirst() const {
+  const RankPosition &its = positionOfFirst();
+  std::string text = deathText(nameOf(known, 0), its.beats > 0 ? &its : nullptr,
+                               std::chrono::duration<double>(now - heard).count());
+  const RankPosition *mine = own;
+  std::string wait = mine ? waitText(*mine) : "";
+  return wait.empty() ? text : text + "; " + nameOf(known, rank) + " " + wait;
+}
+
 /// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
 std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
   std::string name = nameOf(known, 0);
   if (!mine.empty() && first.beats == 0)
     return mine + "; " + name + " does not answer";
   return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
-         " s" + lastPositionText(first) + (mine.empty() ? "" : "; " + mine);
+         " s" + lastPositionText(positionOfFirst()) + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported

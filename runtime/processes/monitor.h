@@ -39,6 +39,7 @@ public:
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
   void setPosition(RankPosition &position);
+  void see(int rank, const RankPosition &position);
   const RankPosition *positionOf(int rank) const { return hub ? &hub->positionOf(rank) : nullptr; }
   void setTimeout(double seconds) { timeout = seconds; }
   void setName(const std::string &name);
@@ -55,6 +56,8 @@ private:
   void sendSign();
   void received(const Frame &frame);
   void checkSilence();
+  const RankPosition &positionOfFirst() const;
+  std::string deathOfFirst() const;
   std::string lossText(const std::string &mine, int64_t seconds) const;
   void succeed(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
@@ -72,8 +75,9 @@ private:
   Clock::time_point heard; ///< the last sign of life of rank 0
   Clock::time_point nextSign;
   std::atomic<bool> signIsDue{false};
-  std::atomic<RankPosition *> own{nullptr}; ///< what the process's rank publishes
-  RankPosition first;                       ///< what rank 0 has published
+  std::atomic<RankPosition *> own{nullptr};        ///< what the process's rank publishes
+  RankPosition first;                              ///< what rank 0 has published
+  std::atomic<const RankPosition *> near{nullptr}; ///< the same, in memory that both share
   bool succeeding = false;
   Socket wakeRead, wakeWrite;
 

@@ -85,6 +85,11 @@ void Rendezvous::setPosition(RankPosition &position) {
     monitor->setPosition(position);
 }
 
+void Rendezvous::see(int rank, const RankPosition &position) {
+  if (monitor)
+    monitor->see(rank, position);
+}
+
 const RankPosition *Rendezvous::positionOf(int rank) const {
   return monitor ? monitor->positionOf(rank) : nullptr;
 }

@@ -106,6 +106,9 @@ public:
   /// ranks end if it stops, or makes no progress. Called again, it tells the others at once where the
   /// rank is.
   void setPosition(RankPosition &position);
+  /// Shows the position of another rank, whose memory this process shares, in place of its signs of life
+  /// once that is what they are made of. It must live as long as this.
+  void see(int rank, const RankPosition &position);
   /// Returns what rank 0 has heard of another rank; null on other ranks.
   const RankPosition *positionOf(int rank) const;
   void setTimeout(double seconds);

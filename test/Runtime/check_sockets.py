@@ -115,17 +115,21 @@ def during():
         assert any(line.startswith(f"step {last}/") for line in steps), "the run ended"
         print(f"garbage to ports of {len(ranks)} ranks", flush=True)
         os.kill(ranks[1], signal.SIGKILL)
-        output, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=30)
     finally:
         for each in [*children(process.pid), process.pid]:
             try:
                 os.kill(each, signal.SIGKILL)
             except OSError:
                 pass
-    expect("killed", (process.returncode, errors), r"example: error: rank 1 \(host \S+, process " + str(ranks[1]) + r"\) died(; it was last seen in .*)?")
+    name = rf"rank 1 \(host \S+, process {ranks[1]}\)"
+    expect("killed", (process.returncode, errors), rf"example: error: {name} died; it was in step \d+ \(.*")
     assert "torchrun: rank 0: exit status 3" in errors, errors
     head, *events = [json.loads(line) for line in (flights / "rank-1.jsonl").read_text().splitlines()]
-    assert head["rank"] == 1 and " died" in head["reason"] and any(event["event"] == "step" for event in events), head
+    assert head["rank"] == 1 and re.fullmatch(name, head["name"]), head
+    last = [event["number"] for event in events if event["event"] == "step"][-1]
+    assert int(re.search(r"died; it was in step (\d+) ", errors)[1]) in (last, last + 1), (last, errors)  # it may have been between saying and recording
+    assert f"error: {head['reason']}\n" in errors, (head, errors)
     assert (flights / "rank-0.jsonl").exists()
     shutil.rmtree(flights)
     print("the killed rank's flight recorder", flush=True)

@@ -87,7 +87,7 @@ TEST(Watch, ARankThatStaysAtOnePositionIsStuck) {
   ranks.positions[1].layer = 7;
   EXPECT_EQ(ranks.pass(20, {}),
             "rank 1 (host here, process 101) is stuck: its process lives, but it has not moved for "
-            "10 s; it is in step 0 (data), at slot 4 (forward of h.2, micro-batch 1, layer 7); "
+            "10 s; it is in step 0, at slot 4 (forward of h.2, micro-batch 1, layer 7); "
             "rank 0 (host here, process 100) waits in all_reduce #2 for rank 1");
 }
 
@@ -156,11 +156,32 @@ TEST(RankPosition, AnImageSaysTheSame) {
   writeText(position.wait, "all_reduce #2");
   readImage(copy, imageOf(position));
   EXPECT_EQ(imageOf(copy), imageOf(position));
-  EXPECT_EQ(whereText(copy), "in step 12 (collectives), at slot 1 (forward, layer 5)");
+  EXPECT_EQ(whereText(copy), "in step 12, at slot 1 (forward, layer 5)");
   EXPECT_EQ(waitText(copy), "waits in all_reduce #2");
   copy.waitsFor = RankPosition::kNoWait;
-  EXPECT_EQ(lastPositionText(copy),
-            "; it was last seen in step 12 (collectives), at slot 1 (forward, layer 5)");
+  EXPECT_EQ(lastPositionText(copy), "; it was last seen in step 12, at slot 1 (forward, layer 5)");
+}
+
+TEST(RankPosition, ADeathSaysWhereAndAsOfWhen) {
+  RankPosition position, copy;
+  EXPECT_EQ(deathText("rank 1 (...)", nullptr), "rank 1 (...) died");
+  EXPECT_EQ(deathText("rank 1 (...)", &position), "rank 1 (...) died");
+  position.phase = Phase::Step;
+  position.step = 12;
+  position.layer = 3;
+  EXPECT_EQ(deathText("rank 1 (...)", &position, 0.4),
+            "rank 1 (...) died; it was in step 12 (data, layer 3)");
+  position.waitsFor = 2;
+  writeText(position.wait, "all_reduce #2 for rank 2");
+  readImage(copy, imageOf(position));
+  EXPECT_EQ(
+      deathText("rank 1 (...)", &position),
+      "rank 1 (...) died; it was in step 12 (data, layer 3), and waited in all_reduce #2 for rank 2");
+  EXPECT_EQ(deathText("rank 1 (...)", &copy, 0.46),
+            "rank 1 (...) died; it was last seen, 0.4 s before, in step 12 (data, layer 3), and "
+            "waited in all_reduce #2 for rank 2");
+  // Beyond what a text has room for, it is cut off.
+  EXPECT_EQ(deathText(std::string(5000, 'x'), &copy), std::string(3071, 'x'));
 }
 
 TEST(RankPosition, BytesThatAreNoImageAreRefused) {

@@ -7,9 +7,11 @@
 #include "common/mesh/gathered.h"
 #include "common/mesh/rank_position.h"
 #include "common/target.h"
+#include "partita_rt/machine.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <new>
 #include <sys/resource.h>
@@ -171,6 +173,28 @@ void CheckpointSaver::letChange() {
   waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// All ranks call it with their own errors, of which there is one at least. Returns on rank 0 the first
+/// one, whose it is, and how many have one.
+static std::string reasonOfAll(Rank &rank, const std::string &error) {
+  struct Failure {
+    int64_t hasFailed = 0;
+    char why[952] = {}, host[64] = {}; ///< cut off where they are longer
+  };
+  Failure mine;
+  mine.hasFailed = !error.empty();
+  std::strncpy(mine.why, error.c_str(), sizeof(mine.why) - 1);
+  std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
+  std::vector<Failure> all = gathered(rank, mine, "why a checkpoint is not written");
+  if (rank.rank != 0 || rank.ranks == 1)
+    return error.substr(0, rank.rank == 0 ? error.size() : 0);
+  auto first = std::find_if(all.begin(), all.end(), [](const Failure &f) { return f.hasFailed; });
+  auto failures =
+      std::count_if(all.begin(), all.end(), [](const Failure &f) { return f.hasFailed; });
+  return std::string(first->why) + " (rank " + std::to_string(first - all.begin()) + " on host " +
+         first->host + "; " + std::to_string(failures) + " of " + std::to_string(rank.ranks) +
+         (failures == 1 ? " ranks has failed)" : " ranks have failed)");
+}
+
 std::string CheckpointSaver::complete() {
   std::string error = errorOfWork(writing);
   rank.changes = nullptr;
@@ -178,7 +202,7 @@ std::string CheckpointSaver::complete() {
   std::vector<int64_t> all = gathered(rank, mine, "the shards of a checkpoint");
   if (*std::min_element(all.begin(), all.end()) < 0) {
     discard();
-    return error;
+    return reasonOfAll(rank, error);
   }
   if (rank.rank != 0)
     made.clear();

@@ -50,8 +50,8 @@ public:
   /// another run writes into the folder.
   void begin(const CheckpointInfo &info, From from);
   /// Ends the save, after waiting for this rank's file if it must. All ranks call it. Returns why
-  /// the save has failed on this rank; "" if it has not, or another rank says why. Rank 0 may still
-  /// be completing the folder when this returns.
+  /// the save has failed, and on how many ranks, on rank 0; "" if it has not, and on the others. Rank 0
+  /// may still be completing the folder when this returns.
   std::string complete();
   /// Waits until the last checkpoint has its name, on rank 0. Returns why it has none; "" if it has.
   std::string finish();

@@ -127,38 +127,90 @@ std::string processText(const std::string &rank, const std::string &host, int pr
   return rank + " (host " + host + ", process " + std::to_string(process) + ")";
 }
 
-std::string whereText(const RankPosition &position) {
-  char end[kSlotEnd];
+void appendWhere(FixedText &text, const RankPosition &position) {
+  char slot[sizeof(RankPosition::Text) + 1], end[kSlotEnd];
+  readText(position.slot, slot);
   slotEnd(position.layer.load(std::memory_order_relaxed), end);
-  std::string text, step = std::to_string(position.step.load()), slot = readText(position.slot);
-  std::string layer(end, slot.empty() ? std::strlen(end) - 1 : 0); // without the parenthesis
+  if (!*slot)
+    end[std::strlen(end) - 1] = 0; // without the parenthesis
+  const char *layer = *slot ? "" : end;
+  int64_t step = position.step.load();
   switch (position.phase.load()) {
   case Phase::Unknown:
   case Phase::Ended:
     break;
   case Phase::SetUp:
-    text = "in the set-up";
+    text << "in the set-up";
     break;
-  case Phase::Step:
-    text = "in step " + step + " (" + nameOf(position.work.load()) + layer + ")";
+  case Phase::Step: // a slot says itself what it is
+    text << "in step " << step;
+    if (!*slot)
+      text << " (" << nameOf(position.work.load()) << layer << ")";
     break;
   case Phase::Validation:
-    text = "in a validation after step " + step + layer;
+    text << "in a validation after step " << step << layer;
     break;
   case Phase::Saving:
-    text = "at the checkpoint after step " + step;
+    text << "at the checkpoint after step " << step;
     break;
   case Phase::Outputs:
-    text = "at the results after step " + step + layer;
+    text << "at the results after step " << step << layer;
     break;
   }
-  if (!slot.empty())
-    text += (text.empty() ? "at " : ", at ") + slot + end;
-  return text;
+  if (*slot)
+    text << (text.isEmpty() ? "at " : ", at ") << slot << end;
+}
+
+std::string whereText(const RankPosition &position) {
+  FixedText text;
+  appendWhere(text, position);
+  return text.get();
 }
 
 std::string waitText(const RankPosition &position) {
   return position.waitsFor == RankPosition::kNoWait ? "" : "waits in " + readText(position.wait);
+}
+
+/// "it was last seen, 0.4 s before, "; `seconds`: below 0 if that is not known.
+static void appendLastSeen(FixedText &text, double seconds) {
+  text << "it was last seen";
+  if (seconds >= 0) {
+    auto tenths = int64_t(seconds * 10);
+    text << ", " << tenths / 10 << "." << tenths % 10 << " s before,";
+  }
+  text << " ";
+}
+
+void appendDeath(FixedText &text, const char *name, const RankPosition *position, double seconds) {
+  text << name << " died";
+  if (!position)
+    return;
+  FixedText where;
+  appendWhere(where, *position);
+  bool waited = position->waitsFor != RankPosition::kNoWait;
+  if (where.isEmpty() && !waited)
+    return;
+  text << "; ";
+  if (where.isEmpty())
+    text << "it waited in ";
+  else if (position->isCopy)
+    appendLastSeen(text, seconds);
+  else
+    text << "it was ";
+  text << where.get();
+  if (!waited)
+    return;
+  if (!where.isEmpty())
+    text << ", and waited in ";
+  char wait[sizeof(RankPosition::Text) + 1];
+  readText(position->wait, wait);
+  text << wait;
+}
+
+std::string deathText(const std::string &name, const RankPosition *position, double seconds) {
+  FixedText text;
+  appendDeath(text, name.c_str(), position, seconds);
+  return text.get();
 }
 
 //===-- A rank's own position ---------------------------------------------------------------===//

@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_COMMON_MESH_RANK_POSITION_H
 #define PARTITA_RT_COMMON_MESH_RANK_POSITION_H
 
+#include "common/fixed_text.h"
 #include "partita_rt/program.h"
 #include "partita_rt/work.h"
 
@@ -88,11 +89,23 @@ void readImage(RankPosition &position, const std::string &image);
 /// "rank 2 of stage 1 (host gpu-3, process 4711)".
 std::string processText(const std::string &rank, const std::string &host, int process);
 
-/// "in step 12 (backward), at slot 4 (forward of h.2, micro-batch 1, layer 7)", or without slots
-/// "in step 12 (backward, layer 7)"; "" if nothing is known.
+/// "in step 12, at slot 4 (forward of h.2, micro-batch 1, layer 7)", or without slots "in step 12
+/// (backward, layer 7)"; "" if nothing is known.
 std::string whereText(const RankPosition &position);
+/// Appends that; the text must be empty.
+void appendWhere(FixedText &text, const RankPosition &position);
 /// "waits in all_reduce #3 (...) for gradients for rank 2"; "" if it does not wait.
 std::string waitText(const RankPosition &position);
+
+/// "rank 2 (host gpu-3, process 4711) died; it was in step 12 (backward, layer 7), and waited in
+/// all_reduce #3 (...) for rank 0". Of a copy: "it was last seen, 0.4 s before, in step 12 ...";
+/// `seconds`: since its sign of life, below 0 if that is not known. `position` may be null.
+std::string deathText(const std::string &name, const RankPosition *position, double seconds = -1);
+/// Appends that; a signal's handler may call it.
+void appendDeath(FixedText &text, const char *name, const RankPosition *position,
+                 double seconds = -1);
+/// How many waiting ranks a message names; it counts the others.
+constexpr int kNamedWaiters = 8;
 
 /// What the rank does from here on. Ranks without a position (of one rank, of tests) ignore it.
 void enterPhase(const Rank &rank, Phase phase);

@@ -48,8 +48,9 @@ void checkWritable(const char *option, const std::string &path) {
     fail("%s: %s is a folder", option, path.c_str());
 }
 
-/// Checks a folder that is made later, so that a run that fails before leaves none.
-void checkCanMake(const char *option, const std::string &path) {
+/// Checks a folder that is made later, so that a run that fails before leaves none. Returns it, or that
+/// of its parents which exists.
+std::string checkCanMake(const char *option, const std::string &path) {
   struct stat status;
   std::string around = path; // becomes the nearest existing parent
   while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
@@ -62,6 +63,16 @@ void checkCanMake(const char *option, const std::string &path) {
     fail("%s: cannot make the folder %s: %s is not a folder", option, path.c_str(), around.c_str());
   if (!there || access(around.c_str(), W_OK | X_OK) != 0)
     fail("%s: cannot make the folder %s: %s", option, path.c_str(), std::strerror(errno));
+  return around;
+}
+
+/// Checks that this process can write files into a folder, or make it, by doing that once: some file
+/// systems say no only then.
+void checkCanWriteInto(const char *option, const std::string &path) {
+  std::string around = checkCanMake(option, path), probe = around + "/.partita-XXXXXX";
+  if (!mkdtemp(probe.data()))
+    fail("%s: cannot write into %s: %s", option, around.c_str(), std::strerror(errno));
+  rmdir(probe.c_str());
 }
 
 /// Checks the folder for checkpoints, which is made with the first one.
@@ -235,8 +246,8 @@ void openSession(Session &session, const World &world, const Program &program) {
     checkWritable("--tune", matmulsPath(options));
   if (world.speaks() && !options.checkpoint.empty() && (!options.resume || options.steps))
     checkCheckpoints(options.checkpoint);
-  if (world.speaks() && !options.flightRecorder.empty())
-    checkCanMake("--flight-recorder", options.flightRecorder);
+  if (!options.flightRecorder.empty()) // each process writes its own
+    checkCanWriteInto("--flight-recorder", options.flightRecorder);
   if (world.speaks() && !options.tensorboard.empty())
     checkCanMake("--tensorboard", tensorboardFolder(program, options));
   if (options.init == InitFrom::ModelFile && !options.resume)

@@ -11,6 +11,7 @@
 #include "cpu/groups/thread_group.h"
 #include "cpu/process.h"
 #include "cpu/ranks/run_rank.h"
+#include "partita_rt/machine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -51,7 +52,8 @@ public:
   /// Writes what the ranks did last.
   void record() const {
     for (int r = 0; r < int(channels.size()); ++r)
-      writeFlight(channels[size_t(r)].waits->flight(), r, rankText(program, r).c_str(),
+      writeFlight(channels[size_t(r)].waits->flight(), r,
+                  processText(rankText(program, r), hostName(), getpid()).c_str(),
                   failure.message().c_str());
   }
 

@@ -40,17 +40,34 @@ static void writeOwnFlight(const DeathWatch &watch, const char *reason) {
   writeFlight(*own.flight, own.rank, own.name.c_str(), reason);
 }
 
-/// Returns " after rank 1 of stage 1 died at slot 3 (forward of h.7, micro-batch 2)"; "" if all
-/// ranks of the node run or have ended by themselves; null if another process says it. Called by a
-/// signal's handler: uses atomics and kill() only.
-static const char *deathText(bool ends) {
-  static char text[1024];
-  size_t size = 0;
-  bool isReported = false;
-  auto append = [&](const char *more) {
-    for (; *more && size + 1 < sizeof(text); ++more)
-      text[size++] = *more;
-  };
+/// Has the process that was the rank ended, and not by itself?
+static bool hasDied(const DeathWatch::Watched &rank) {
+  int process = rank.position->process.load();
+  return process != 0 && kill(process, 0) != 0 && errno == ESRCH;
+}
+
+/// Appends "; rank 0 (...) waits in all_reduce #3 (...) for rank 1" for each live rank that waits.
+static void appendWaiters(FixedText &text, const DeathWatch &watch) {
+  int waiters = 0;
+  for (const DeathWatch::Watched &each : watch.ranks) {
+    if (each.position->waitsFor == RankPosition::kNoWait || hasDied(each))
+      continue;
+    if (++waiters > kNamedWaiters)
+      continue;
+    char wait[sizeof(RankPosition::Text) + 1];
+    readText(each.position->wait, wait);
+    text << "; " << each.name.c_str() << " waits in " << wait;
+  }
+  if (waiters > kNamedWaiters)
+    text << "; " << waiters - kNamedWaiters << " more ranks wait";
+}
+
+/// Returns " after rank 1 of stage 1 (host node-2, process 4711) died; it was in step 12, at slot 3 (...);
+/// rank 0 of stage 0 (...) waits in ..."; "" if all ranks of the node run or have ended by themselves; null
+/// if another process says it. Called by a signal's handler: uses atomics and kill() only.
+static const char *textAfterDeath(bool ends) {
+  static FixedText text, reason;
+  text.clear();
   DeathWatch *watch = watching.load();
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i)
     if (watch->ranks[i].position->runEnds.load()) {
@@ -59,52 +76,43 @@ static const char *deathText(bool ends) {
       writeOwnFlight(*watch, "another rank has reported why the run ends");
       return nullptr;
     }
+  bool isReported = false;
   for (size_t i = 0; watch && i < watch->ranks.size(); ++i) {
     const DeathWatch::Watched &each = watch->ranks[i];
-    int process = each.position->process.load();
     if (each.rank == watch->self) {
       if (ends)
         each.position->process.store(0);
       continue;
     }
-    if (process == 0 || kill(process, 0) == 0 || errno != ESRCH)
+    if (!hasDied(each))
       continue;
+    reason.clear();
+    appendDeath(reason, each.name.c_str(), each.position);
     if (ends && !each.position->isReported.exchange(true))
-      writeFlight(*each.flight, each.rank, each.name.c_str(), "died");
+      writeFlight(*each.flight, each.rank, each.name.c_str(), reason.get());
     else
       isReported |= ends;
-    append(size == 0 ? " after " : ", ");
-    append(each.name.c_str());
-    append(" died");
-    char slot[sizeof(RankPosition::Text) + 1];
-    readText(each.position->slot, slot);
-    int32_t layer = each.position->layer.load(std::memory_order_relaxed);
-    char end[kSlotEnd];
-    slotEnd(layer, end);
-    if (*slot) {
-      append(" at ");
-      append(slot);
-      append(end);
-    } else if (layer != Slot::kNoLayer) {
-      append(" (");
-      append(end + 2); // without the comma
-    }
+    text << (text.isEmpty() ? "" : "; ") << reason.get();
   }
-  text[size] = 0;
-  if (ends && size > 0)
-    writeOwnFlight(*watch, text);
-  return isReported ? nullptr : text;
+  if (text.isEmpty())
+    return "";
+  appendWaiters(text, *watch);
+  if (ends)
+    writeOwnFlight(*watch, text.get());
+  reason.clear();
+  reason << " after " << text.get();
+  return isReported ? nullptr : reason.get();
 }
 
-void RankWaits::watchDeaths(const std::vector<int> &local,
+void RankWaits::watchDeaths(const std::vector<int> &local, const std::vector<std::string> &names,
                             const std::vector<RankPosition *> &positions,
                             const std::vector<FlightRing *> &flights) {
   watch = std::make_unique<DeathWatch>(DeathWatch{self, {}});
   for (int r : local)
-    watch->ranks.push_back({r, rankText(program, r), positions[size_t(r)], flights[size_t(r)]});
+    watch->ranks.push_back({r, names[size_t(r)], positions[size_t(r)], flights[size_t(r)]});
   position().process.store(getpid());
   watching.store(watch.get());
-  setDeathText(deathText);
+  setDeathText(textAfterDeath);
 }
 
 void RankWaits::endWatch() {

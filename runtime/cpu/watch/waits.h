@@ -64,9 +64,10 @@ public:
   bool mayTakeLong(int peer) const;
 
   /// For ranks that are processes: if a signal ends this one after another rank of the node has
-  /// died (kill -9, out of memory), the message says which one and where it was. A launcher only
-  /// says which process it was. `local`: the ranks of the node; the others by rank.
-  void watchDeaths(const std::vector<int> &local, const std::vector<RankPosition *> &positions,
+  /// died (kill -9, out of memory), the message says which one, where it was, and who waits. A
+  /// launcher only says which process it was. `local`: the ranks of the node; the others by rank.
+  void watchDeaths(const std::vector<int> &local, const std::vector<std::string> &names,
+                   const std::vector<RankPosition *> &positions,
                    const std::vector<FlightRing *> &flights);
   /// Call it before the rank ends with an error that it has printed.
   void endWatch();

@@ -147,6 +147,7 @@ print("killed: the next run has the same bits")
 full = subprocess.run(["bash", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "bash", *command(TWO, "full", "--checkpoint-every", "2")],
                       env=paused(100), capture_output=True, text=True, timeout=100)
 assert full.returncode == 3, full  # after its last step
-assert re.search(r"warning: the checkpoint of step 2 is not written: cannot write .*; training goes on", full.stderr), full.stderr
+warnings = re.findall("warning: the checkpoint of step 2 is not written: (.*)", full.stderr)
+assert len(warnings) == 1 and re.match(r"cannot write .* \(rank 0 on host \S+; 2 of 2 ranks have failed\); training goes on", warnings[0]), full.stderr
 assert "step 4/4" in full.stdout and not list((folder / "full").glob("step-*")), full
 print("no space: a warning, and training goes on")

@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <poll.h>
+#include <regex>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -186,6 +187,23 @@ TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
     EXPECT_NE(text.find(") has stopped: no sign of life of its process for "), std::string::npos)
         << text;
     EXPECT_EQ(text.substr(text.find(" s; ")), " s; it was last seen in step 7 (data)\n") << text;
+  }
+}
+
+TEST_F(Patience, ARankThatDiesIsNamedWithItsPositionAndWhoWaits) {
+  for (int dies : {0, 2}) {
+    std::string text = runPositions(Phase::Step, [&](int rank, Rendezvous &ranks) {
+      if (rank == 1)
+        ranks.barrier("after");
+      usleep(200'000);
+      if (rank == dies)
+        raise(SIGKILL);
+    });
+    std::regex expected(
+        "test: error: rank " + std::to_string(dies) +
+        " \\(host .*, process \\d+\\) died; it was last seen, 0\\.\\d s before, in step 7 "
+        "\\(data\\); rank 1 \\(host .*, process \\d+\\) waits in a gather of all ranks: after\n");
+    EXPECT_TRUE(std::regex_match(text, expected)) << text;
   }
 }
 

@@ -55,6 +55,7 @@ private:
   std::vector<int> numbers;      ///< by rank: the launcher's
   RanksInSight sight;            ///< until they are watched
   RankWaits *waits = nullptr;
+  std::string ownName; ///< once they are: what reports call this rank
 };
 
 } // namespace
@@ -193,7 +194,8 @@ RankView MpiProcesses::show(const Rank &) {
 
 std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
   waits = &itsWaits;
-  waits->watchDeaths(local, sight.positions, sight.flights);
+  waits->watchDeaths(local, sight.names, sight.positions, sight.flights);
+  ownName = sight.names[size_t(self)];
   return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
 }
 
@@ -203,7 +205,7 @@ void MpiProcesses::fail(const std::string &message) {
   printLastLine(program.name, rankText(program, self) + ": " + message);
   if (waits) {
     waits->endWatch();
-    writeFlight(waits->flight(), self, rankText(program, self).c_str(), message.c_str());
+    writeFlight(waits->flight(), self, ownName.c_str(), message.c_str());
   }
   markRefusal();
   MPI_Abort(MPI_COMM_WORLD, failureStatus());

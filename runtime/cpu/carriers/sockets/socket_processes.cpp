@@ -7,6 +7,7 @@
 #include "cpu/carriers/sockets/shared_pages.h"
 #include "cpu/carriers/sockets/streams.h"
 #include "partita_rt/machine.h"
+#include "processes/hub.h"
 
 #include <algorithm>
 #include <new>
@@ -22,38 +23,39 @@ bool cannotWrite(int process) {
   return state == 0 || std::string("TtZX").find(state) != std::string::npos;
 }
 
-/// The flight recorders of a node's ranks, at the end of what each shares. A process that is stopped
-/// or was killed leaves its own to the others.
-class SharedFlights {
+/// What a node's ranks show each other, at the end of what each shares: where it is, and its flight
+/// recorder, which a process that is stopped or was killed leaves to the others.
+class SharedRanks {
 public:
-  SharedFlights(const processes::Rendezvous &rendezvous, const Program &program,
-                std::shared_ptr<SharedPages> itsPages, int64_t at)
+  SharedRanks(const processes::Rendezvous &rendezvous, std::shared_ptr<SharedPages> itsPages,
+              int64_t at)
       : pages(std::move(itsPages)), self(rendezvous.rank()), peers(rendezvous.peers()) {
-    new (pages->regions[size_t(self)] + at) FlightRing();
-    for (int r = 0; r < rendezvous.ranks(); ++r) {
-      char *region = pages->regions[size_t(r)];
-      rings.push_back(region ? reinterpret_cast<FlightRing *>(region + at) : nullptr);
-      names.push_back(rankText(program, r));
-    }
+    new (pages->regions[size_t(self)] + at) ShownRank();
+    for (char *region : pages->regions)
+      shown.push_back(region ? reinterpret_cast<ShownRank *>(region + at) : nullptr);
   }
-  FlightRing &own() const { return *rings[size_t(self)]; }
+  ShownRank &own() const { return *shown[size_t(self)]; }
+  /// Null: the rank is of another node.
+  const RankPosition *positionOf(int rank) const {
+    return shown[size_t(rank)] ? &shown[size_t(rank)]->position : nullptr;
+  }
   void write(const std::string &reason) const {
     write(self, reason);
-    for (size_t r = 0; r < rings.size(); ++r)
-      if (rings[r] && cannotWrite(peers[r].process))
+    for (size_t r = 0; r < shown.size(); ++r)
+      if (shown[r] && cannotWrite(peers[r].process))
         write(int(r), reason);
   }
 
 private:
   void write(int rank, const std::string &reason) const {
-    writeFlight(*rings[size_t(rank)], rank, names[size_t(rank)].c_str(), reason.c_str());
+    writeFlight(shown[size_t(rank)]->flight, rank, processes::nameOf(peers, rank).c_str(),
+                reason.c_str());
   }
 
   const std::shared_ptr<SharedPages> pages;
   const int self;
   const std::vector<processes::Peer> peers;
-  std::vector<FlightRing *> rings; ///< by rank; null: of another node
-  std::vector<std::string> names;
+  std::vector<ShownRank *> shown; ///< by rank
 };
 
 class SocketProcesses final : public Processes {
@@ -77,10 +79,10 @@ public:
   NodeMemory shareMemory(int64_t bytes) override {
     own.rendezvous.setTimeout(timeoutSeconds()); // --timeout's, from here on
     std::optional<int> node = pretendedNode(own.rendezvous.peers()[size_t(rank())].launcherNumber);
-    int64_t flightAt = (bytes + 63) / 64 * 64;
-    pages = std::make_shared<SharedPages>(own.rendezvous, flightAt + int64_t(sizeof(FlightRing)),
+    int64_t shownAt = (bytes + 63) / 64 * 64;
+    pages = std::make_shared<SharedPages>(own.rendezvous, shownAt + int64_t(sizeof(ShownRank)),
                                           node ? std::to_string(*node) : "");
-    flights = std::make_shared<SharedFlights>(own.rendezvous, program, pages, flightAt);
+    shared = std::make_shared<SharedRanks>(own.rendezvous, pages, shownAt);
     return {pages->regions, pages->nodes, pages};
   }
   std::unique_ptr<Messenger> messenger(const std::vector<int> &members,
@@ -89,7 +91,7 @@ public:
   /// The rendezvous watches.
   std::shared_ptr<void> watch(RankWaits &) override {
     connections.reset(); // all have connected: nobody listens any more
-    own.rendezvous.setPosition(own.position);
+    own.rendezvous.setPosition(shared->own().position);
     return nullptr;
   }
   [[noreturn]] void fail(const std::string &message) override { own.rendezvous.fail(message); }
@@ -101,7 +103,7 @@ private:
   const std::string address; ///< rank 0's
   std::unique_ptr<Connections> connections;
   std::shared_ptr<SharedPages> pages;
-  std::shared_ptr<const SharedFlights> flights;
+  std::shared_ptr<const SharedRanks> shared;
   uint32_t messengers = 0;
 };
 
@@ -127,11 +129,14 @@ std::unique_ptr<Messenger> SocketProcesses::messenger(const std::vector<int> &me
 RankView SocketProcesses::show(const Rank &) {
   own.position.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
   // Until all ranks have said goodbye, which is after the destruction of the pages here.
-  own.rendezvous.setRecord(
-      [flights = flights](const std::string &reason) { flights->write(reason); });
-  RankView view{&own.position, &flights->own(), {}, pages};
-  for (int r = 0; r < ranks(); ++r)
-    view.positions.push_back(r == rank() ? &own.position : own.rendezvous.positionOf(r));
+  own.rendezvous.setRecord([shared = shared](const std::string &reason) { shared->write(reason); });
+  RankView view{&shared->own().position, &shared->own().flight, {}, pages};
+  for (int r = 0; r < ranks(); ++r) {
+    const RankPosition *near = shared->positionOf(r);
+    if (near && r != rank())
+      own.rendezvous.see(r, *near);
+    view.positions.push_back(near ? near : own.rendezvous.positionOf(r));
+  }
   return view;
 }
 

@@ -174,7 +174,9 @@ TEST(NcclGroup, ARankThatDiesEndsTheOther) {
     float *data = deviceFloats(10);
     allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
   });
-  expectEnd(all, nameOf(all[1], 1) + " died");
+  expectEnd(all,
+            nameOf(all[1], 1) + " died; " + nameOf(all[0], 0) +
+                " waits in all_reduce #1 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis dp");
 }
 
 TEST(NcclGroup, AnErrorOfNcclsGivesWayToItsCause) {
