@@ -6,21 +6,27 @@
 #include "partita_rt/start_marks.h"
 
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <iterator>
+#include <string_view>
 #include <unistd.h>
 
 namespace partita_rt {
 
 static std::atomic<bool> hasTrained{false}, hasLost{false};
 
-/// Leaves a mark with a text, if somebody wants to know and no process of this host has left it.
-static void leaveMark(const char *mark, const std::string &text = "") {
-  const char *folder = std::getenv(kMarksVariable);
-  if (!folder)
+/// Leaves a mark with a text, if somebody wants to know and no process of this host has left it. A
+/// handler of signals calls this too: it allocates nothing.
+static void leaveMark(const char *mark, std::string_view text = {}) {
+  const char *path = std::getenv(kMarksVariable);
+  int folder = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (folder < 0)
     return;
-  std::string path = std::string(folder) + "/" + mark;
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int file = openat(folder, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  close(folder);
   if (file < 0)
     return;
   // Where it cannot be written, the mark is empty.
@@ -47,5 +53,14 @@ void markRefusal() {
 void noteSaved(uint64_t inode) { leaveMark(kSavedMark, std::to_string(inode)); }
 
 void noteFailedStep(const std::string &what) { leaveMark(kFailedStepMark, what); }
+
+void noteAsked() {
+  char mark[32];
+  char *end = std::to_chars(std::strcpy(mark, kAskedMark) + std::strlen(kAskedMark),
+                            std::end(mark) - 1, getpid())
+                  .ptr;
+  *end = 0;
+  leaveMark(mark);
+}
 
 } // namespace partita_rt

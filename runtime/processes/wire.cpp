@@ -2,6 +2,7 @@
 // little-endian) and text.
 
 #include "processes/wire.h"
+#include "partita_rt/host_lookup.h"
 #include "partita_rt/types.h"
 
 #include <cerrno>
@@ -120,15 +121,12 @@ static Socket connectTo(const addrinfo &address, double seconds, std::string &pr
   return result;
 }
 
-/// A name server may answer the next time.
-static bool mayPass(int error) { return error == EAI_AGAIN || error == EAI_SYSTEM; }
-
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem) {
   addrinfo hints{}, *addresses = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &addresses);
-  if (mayPass(error)) {
+  if (lookUpMayPass(error)) {
     problem = gai_strerror(error);
     return Socket();
   }
@@ -141,22 +139,14 @@ Socket connectTo(const std::string &host, int port, double seconds, std::string 
   return result;
 }
 
-static int lookUp(const std::string &host) {
-  addrinfo *addresses = nullptr;
-  int error = getaddrinfo(host.c_str(), nullptr, nullptr, &addresses);
-  if (error == 0)
-    freeaddrinfo(addresses);
-  return error;
-}
-
 std::string problemOfHost(const std::string &host) {
-  int error = lookUp(host);
+  int error = lookUpHost(host);
   return error ? host + ": " + gai_strerror(error) : "";
 }
 
 bool isUnknown(const std::string &host) {
-  int error = lookUp(host);
-  return error && !mayPass(error);
+  int error = lookUpHost(host);
+  return error && !lookUpMayPass(error);
 }
 
 bool isThisMachine(const std::string &host) {

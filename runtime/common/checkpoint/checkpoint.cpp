@@ -18,7 +18,6 @@
 #include "partita_rt/state_names.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -207,14 +206,14 @@ namespace {
 /// Runs `read` on every rank. Returns the error of the first rank that has one, "" if none has: ranks
 /// go on together, or take another checkpoint together.
 template <typename Read> std::string errorOnAnyRank(Rank &rank, const char *what, Read read) {
-  std::array<int64_t, 128> mine = {}; // its text, cut off where it is longer
+  std::vector<int64_t> mine(128); // its text, cut off where it is longer
   try {
     read();
   } catch (const Error &error) {
-    std::strncpy(reinterpret_cast<char *>(mine.data()), error.what(), sizeof(mine) - 1);
+    std::strncpy(reinterpret_cast<char *>(mine.data()), error.what(),
+                 mine.size() * sizeof(int64_t) - 1);
   }
-  std::vector<int64_t> all(mine.size() * size_t(rank.ranks));
-  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, what);
+  std::vector<int64_t> all = gathered(rank, mine, what);
   for (size_t r = 0; r < size_t(rank.ranks); ++r)
     if (auto *text = reinterpret_cast<const char *>(all.data() + r * mine.size()); *text)
       return text;

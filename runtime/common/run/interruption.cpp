@@ -3,6 +3,7 @@
 
 #include "common/run/interruption.h"
 
+#include "common/exit_status.h"
 #include "common/temporary_file.h"
 #include "partita_rt/exit_status.h"
 
@@ -75,8 +76,10 @@ extern "C" void takeSignal(int signal) {
     int none = 0;
     if (noted == 0)
       notedAt = time;
-    if (noted.compare_exchange_strong(none, signal))
+    if (noted.compare_exchange_strong(none, signal)) {
+      noteAsked();
       printNoted(signal);
+    }
     if (none == 0 || time - notedAt < kSameNanoseconds) {
       errno = before;
       return;

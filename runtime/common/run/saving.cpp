@@ -3,6 +3,7 @@
 #include "common/run/saving.h"
 
 #include "common/checkpoint/folder.h"
+#include "common/exit_status.h"
 #include "common/grouped.h"
 #include "common/mesh/rank_position.h"
 #include "common/run/interruption.h"
@@ -79,8 +80,11 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
       waited += secondsSince(from);
     }
   }
-  if (rank.rank == 0 && signal && !noted)
-    printNoted(signal);
+  if (signal && !noted) {
+    noteAsked();
+    if (rank.rank == 0)
+      printNoted(signal);
+  }
   last |= signal != 0;
   if (!due && !timeUp && !last)
     return 0;

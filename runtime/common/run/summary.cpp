@@ -3,6 +3,7 @@
 #include "common/run/summary.h"
 
 #include "common/grouped.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/mesh.h"
 #include "common/target.h"
 
@@ -50,13 +51,12 @@ void printMessages(const Rank &rank, const Issued &step) {
 }
 
 ReducedCount reducedByAll(Rank &rank) {
-  int64_t mine[2] = {0, 0};
+  std::vector<int64_t> mine(2);
   rank.forGroups([&](const Communicator &group) {
     mine[0] += group.reduced().inPolls;
     mine[1] += group.reduced().inWaits;
   });
-  std::vector<int64_t> all(size_t(2 * rank.ranks));
-  allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
+  std::vector<int64_t> all = gathered(rank, mine, "the summary");
   ReducedCount sum;
   for (size_t r = 0; r < all.size(); r += 2) {
     sum.inPolls += all[r];

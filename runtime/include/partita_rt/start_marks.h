@@ -25,6 +25,9 @@ constexpr const char *kSavedMark = "saved";
 /// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
 /// same text as the one before shows that the next one would too.
 constexpr const char *kFailedStepMark = "failed-step";
+/// A process knows that a signal ends the run: it completes its step, saves, and needs no other signal.
+/// Its ID follows: a launcher may have started others since then.
+constexpr const char *kAskedMark = "asked-";
 
 } // namespace partita_rt
 

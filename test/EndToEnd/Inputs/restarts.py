@@ -147,24 +147,32 @@ assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors
 assert steps(folder / "asked.csv") < 60
 status, errors = run("asked", "--max-restarts", "3")
 assert status == 1 and "; restart " not in errors and "--resume continues it" in errors, (status, errors)
-# A launcher may end before its ranks, which save: the supervisor ends after them.
-words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "busy.csv"), "--checkpoint", str(folder / "busy")]
+# A launcher may end before its ranks, which save: the supervisor ends after them. It ends with a signal (busy), which the supervisor passes on, or
+# by itself (left-alone), so that nobody but the supervisor can tell the ranks.
+left = folder / "left"
+left.write_text(f"#!/bin/sh\nsetsid {TORCHRUN} \"$@\" &\nuntil test -e {folder}/left-alone/step-5; do sleep 0.05; done\n")
+left.chmod(0o755)
 def until(condition):
     end = time.monotonic() + 100
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
-first = subprocess.Popen([*words, "--max-restarts", "1", "--launcher", TORCHRUN], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-until(lambda: (folder / "busy/step-10").exists() and len(ranks(first.pid, "two")) == 2)
-# Meanwhile another run on its folder is refused, though the folder gets new checkpoints.
-second = subprocess.run([*words, "--resume", "auto", "--max-restarts", "2"], capture_output=True, text=True, timeout=100)
-assert second.returncode == 1 and "another run writes into" in second.stderr and "; restart " not in second.stderr, second
-found = ranks(first.pid, "two")
-first.terminate()
-first.wait(100)
-assert len(found) == 2 and not any(os.path.exists(f"/proc/{rank}/exe") for rank in found), found  # no zombie has one
-assert first.returncode == -signal.SIGTERM and not list((folder / "busy").glob("*.tmp")), (first.returncode, first.stderr.read())
-assert max(int(path.name[5:]) for path in (folder / "busy").iterdir()) == steps(folder / "busy.csv")
+for name, launcher in (("busy", TORCHRUN), ("left-alone", str(left))):
+    words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / f"{name}.csv"), "--checkpoint", str(folder / name),
+             "--keep", "2"]
+    with open(folder / f"{name}.err", "w") as errors:
+        first = subprocess.Popen([*words, "--max-restarts", "1", "--launcher", launcher], stdout=subprocess.DEVNULL, stderr=errors)
+    until(lambda: (folder / name / "step-10").exists() and len(ranks(first.pid, "two")) == 2)
+    # Meanwhile another run on its folder is refused, though the folder gets new checkpoints.
+    second = subprocess.run([*words, "--resume", "auto", "--max-restarts", "2"], capture_output=True, text=True, timeout=100)
+    assert second.returncode == 1 and "another run writes into" in second.stderr and "; restart " not in second.stderr, second
+    found = ranks(first.pid, "two")
+    first.terminate()
+    first.wait(100)
+    assert len(found) == 2 and not any(os.path.exists(f"/proc/{rank}/exe") for rank in found), (name, found)  # no zombie has one
+    errors = (folder / f"{name}.err").read_text()
+    assert first.returncode == -signal.SIGTERM and "finishing the step" in errors and not list((folder / name).glob("*.tmp")), (first.returncode, errors)
+    assert max(int(path.name[5:]) for path in (folder / name).iterdir()) == steps(folder / f"{name}.csv"), errors
 # Before the first save of a run that replaces another's checkpoints, a restart begins again, with the seed of the new run.
 shutil.copytree(folder / "once", folder / "replaced")
 other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25", "--checkpoint-copy", "off"]  # so that steps 25 and 50 have one before the next

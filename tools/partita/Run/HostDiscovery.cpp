@@ -1,6 +1,7 @@
 //===- HostDiscovery.cpp - which hosts a run can use now ------------------------------------===//
 
 #include "tools/partita/Run/HostDiscovery.h"
+#include "runtime/include/partita_rt/host_lookup.h"
 #include "tools/partita/Run/Processes.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -117,11 +117,8 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
 /// Returns why a host is not known here; "" if it has an address, or a name server does not answer
 /// now.
 static std::string problemOf(const Host &host) {
-  addrinfo *addresses = nullptr;
-  int error = getaddrinfo(host.name.c_str(), nullptr, nullptr, &addresses);
-  if (error == 0)
-    freeaddrinfo(addresses);
-  if (error == 0 || error == EAI_AGAIN || error == EAI_SYSTEM)
+  int error = partita_rt::lookUpHost(host.name);
+  if (error == 0 || partita_rt::lookUpMayPass(error))
     return {};
   return "--host-discovery: host '" + host.name + "' is not known here: " + gai_strerror(error) +
          "; a name must have an address on this host";

@@ -34,7 +34,8 @@ using namespace partita::tool;
 /// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
-/// Seconds that ranks have for a step and a checkpoint after their launcher has ended.
+/// Seconds that ranks have to end once their launcher has ended and they have been told to, if they
+/// do not say that they are about to.
 static constexpr int kOrphansPatience = 120;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
@@ -222,22 +223,33 @@ private:
   }
 
   /// Waits for ranks whose launcher has ended before them. They may know that the run is over, and
-  /// write a checkpoint; if nobody has told them, this does.
+  /// write a checkpoint, without a time limit; if nobody has told them, this does.
   void endOrphans(const std::string &program) {
     RanksBelow orphans(getpid(), program);
     Clock::time_point begin = Clock::now();
-    int told = interrupted ? 1 : 0; // by the launcher
+    bool isTold = false; // by this process; whether by the launcher, the ranks say
     for (std::vector<pid_t> ranks; !(ranks = orphans.find()).empty(); usleep(kPoll)) {
       double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      bool isLate = seconds > kGrace + (told ? kOrphansPatience : 0) || arrived > passed;
-      if (isLate && told < 2) {
-        for (pid_t rank : ranks)
-          kill(rank, told ? SIGKILL : SIGTERM);
-        ++told;
-      }
+      int signal = passed == arrived ? 0 : interrupted;
+      passed = arrived;
+      if (seconds > kGrace && !signal && !haveBeenAsked(ranks))
+        signal = seconds > kGrace + kOrphansPatience ? SIGKILL : isTold ? 0 : SIGTERM;
+      isTold |= signal != 0;
+      for (pid_t rank : ranks)
+        if (signal)
+          kill(rank, signal);
+      if (std::optional<pid_t> rank = stopped->look(ranks, kPoll * 1e-6))
+        kill(*rank, SIGKILL);
       while (waitpid(-1, nullptr, WNOHANG) > 0) {
       }
     }
+  }
+
+  /// Does a rank know that a signal ends the run? Then all of them end with its step.
+  bool haveBeenAsked(ArrayRef<pid_t> ranks) const {
+    return llvm::any_of(ranks, [&](pid_t rank) {
+      return marks.has((partita_rt::kAskedMark + std::to_string(rank)).c_str());
+    });
   }
 
   /// Passes signals on to the ranks, which know how to handle them: after the first one they may
