@@ -26,6 +26,11 @@ def losses(log):
     return [line.split(",")[:3] for line in log.read_text().splitlines()]
 
 
+def values(log):
+    """The same without the titles; none while there is no log."""
+    return losses(log)[1:] if log.exists() else []
+
+
 def files(checkpoint):
     """Returns the bytes of each file of a checkpoint's folder."""
     return {path.name: path.read_bytes() for path in checkpoint.iterdir()}
@@ -40,14 +45,17 @@ def children(process):
     return own + [each for child in own for each in children(child)]
 
 
+def executable(process):
+    """Returns the name of the program that a process executes; "" if there is no process."""
+    try:
+        return os.path.basename(os.readlink(f"/proc/{process}/exe"))
+    except OSError:
+        return ""
+
+
 def ranks(process, program):
     """Returns those of its descendants that execute a program of this name."""
-    def executes(each):
-        try:
-            return os.path.basename(os.readlink(f"/proc/{each}/exe")) == program
-        except OSError:
-            return False
-    return [each for each in children(process) if executes(each)]
+    return [each for each in children(process) if executable(each) == program]
 
 
 class WatchedRun:
