@@ -24,7 +24,8 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
   return result;
 }
 
-constexpr auto kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
+using Flag = bool StartFacts::*;
+constexpr Flag kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kNone = &StartFacts::hasStartedNone,
                kTrains = &StartFacts::hasTrained, kAgain = &StartFacts::failedAgain,
                kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,

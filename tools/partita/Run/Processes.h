@@ -3,6 +3,7 @@
 #ifndef PARTITA_TOOLS_RUN_PROCESSES_H
 #define PARTITA_TOOLS_RUN_PROCESSES_H
 
+#include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 #include <string>
@@ -12,17 +13,12 @@
 namespace partita::tool {
 
 /// How a program's processes have ended.
-struct Outcome {
-  int status = 0;           ///< the largest exit status of a process
+struct Outcome : EndFacts {
   int signal = 0;           ///< by which this process should end too; 0: none
   bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
   std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
-  /// A launcher has failed, and no rank of this host has refused to run: its status says nothing.
-  bool isUnexplained = false;
-  bool hasStartedNone = false;  ///< a launcher has failed, and no rank has run on this host
-  bool hasTrained = false;      ///< a rank of this host has completed a step
-  bool hasLost = false;         ///< one has lost another one, and none has refused to run
+  bool hasLost = false;    ///< one has lost another one, and none has refused to run
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
   std::string failedStep;       ///< a step whose result has ended training, and the result; or ""
   bool isReported = false;      ///< a rank exited with an error of its own, and printed it

@@ -1,162 +1,19 @@
 //===- Supervisor.cpp - starts a run again from its newest checkpoint -----------------------===//
 
 #include "tools/partita/Run/Supervisor.h"
-#include "runtime/include/partita_rt/abandoned.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
-#include "runtime/include/partita_rt/option_words.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Run/CheckpointPlace.h"
+#include "tools/partita/Run/ResumeWords.h"
 #include "tools/partita/Run/Verdict.h"
-#include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <cstring>
-#include <fcntl.h>
 #include <optional>
-#include <set>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
-
-namespace {
-
-/// The words of a program's command line that decide where a restart begins.
-struct ResumeWords {
-  std::string folder; ///< of --checkpoint
-  bool resumes = false;
-  std::optional<int64_t> steps;   ///< of the full run
-  std::vector<std::string> again; ///< the command line of a restart
-};
-
-/// The checkpoints that a folder held at some time, recognized whatever their names are later.
-class Checkpoints {
-public:
-  explicit Checkpoints(const std::string &folder);
-  ~Checkpoints();
-  Checkpoints(const Checkpoints &) = delete;
-  Checkpoints &operator=(const Checkpoints &) = delete;
-
-  bool areIn(const std::string &folder) const { return anyIs(true, folder); }
-  /// Does the folder hold any other?
-  bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
-
-private:
-  using Identity = std::pair<dev_t, ino_t>;
-  static std::optional<Identity> identityOf(int descriptor);
-  bool anyIs(bool known, const std::string &folder) const;
-
-  std::set<Identity> identities;
-  /// Of their folders, which stay open: the number of a removed inode may be given to the next
-  /// folder, but not while the inode is open.
-  std::vector<int> descriptors;
-};
-
-/// What there is of a folder's path when a run begins, and the folder itself once it has a checkpoint:
-/// it may be moved away, or a file system that holds it unmounted, and a restart would begin again.
-class Anchor {
-public:
-  explicit Anchor(StringRef folder) : path(folder.str()) {
-    while (!partita_rt::inodeOf(path) && path.find('/') != std::string::npos)
-      path.resize(path.rfind('/'));
-    if (!partita_rt::inodeOf(path))
-      path = ".";
-    inode = partita_rt::inodeOf(path);
-  }
-  void moveTo(StringRef folder, ino_t its) {
-    path = folder.str();
-    inode = its;
-  }
-  bool isThere() const { return partita_rt::inodeOf(path) == inode; }
-  /// Waits for up to 31 seconds until it is the same; returns whether it is.
-  bool waitFor() const {
-    for (unsigned seconds : {1, 2, 4, 8, 16})
-      if (!isThere() && !interruptingSignal())
-        sleep(seconds);
-    return isThere();
-  }
-  const std::string &name() const { return path; }
-
-private:
-  std::string path;
-  std::optional<ino_t> inode;
-};
-
-} // namespace
-
-static ResumeWords readWords(ArrayRef<std::string> arguments) {
-  ResumeWords words;
-  words.folder = partita_rt::optionValue(arguments, "--checkpoint").value_or("");
-  std::string count = partita_rt::optionValue(arguments, "--steps").value_or("");
-  if (int64_t steps; !StringRef(count).getAsInteger(10, steps))
-    words.steps = steps;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    StringRef word = arguments[i], name = word.split('=').first;
-    if (name == "--resume") {
-      words.resumes = true;
-      if (name == word && i + 1 < arguments.size() && arguments[i + 1] == "auto")
-        ++i;
-      continue;
-    }
-    if (name == "--overwrite")
-      continue;
-    words.again.push_back(word.str());
-  }
-  words.again.insert(words.again.end(), {"--resume", "auto"});
-  return words;
-}
-
-static int openFolder(const std::string &path) {
-  return open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-std::optional<Checkpoints::Identity> Checkpoints::identityOf(int descriptor) {
-  struct stat status;
-  if (descriptor < 0 || fstat(descriptor, &status) != 0)
-    return std::nullopt;
-  return Identity(status.st_dev, status.st_ino);
-}
-
-Checkpoints::Checkpoints(const std::string &folder) {
-  for (const partita_rt::CheckpointEntry &entry : partita_rt::checkpointsIn(folder)) {
-    int descriptor = openFolder(entry.path);
-    if (std::optional<Identity> identity = identityOf(descriptor))
-      identities.insert(*identity);
-    if (descriptor >= 0)
-      descriptors.push_back(descriptor);
-  }
-}
-
-Checkpoints::~Checkpoints() {
-  for (int descriptor : descriptors)
-    close(descriptor);
-}
-
-/// Is any checkpoint in the folder one of them, or not?
-bool Checkpoints::anyIs(bool known, const std::string &folder) const {
-  return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointEntry &entry) {
-    int descriptor = openFolder(entry.path);
-    std::optional<Identity> identity = identityOf(descriptor);
-    if (descriptor >= 0)
-      close(descriptor);
-    return identity && (identities.count(*identity) > 0) == known;
-  });
-}
-
-/// Waits until no process of the run that has ended holds the folder's lock any more, for at most
-/// ten seconds: then the next one reports that another run writes into the folder.
-static void waitForLock(const std::string &folder) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0)
-      return;
-    bool isFree = partita_rt::tryLock(descriptor);
-    close(descriptor);
-    if (isFree)
-      return;
-    usleep(10'000);
-  }
-}
 
 /// Returns the seconds to wait before a restart, after so many starts that failed before their
 /// first step: what they have met, such as a file system that is read-only for now, may pass.
@@ -222,13 +79,10 @@ private:
 /// `hasSaved`: the folder has a checkpoint that it had not before. If all ranks were on other hosts, only
 /// that shows that the start has trained; a program that refuses to run has not made it.
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
-  StartFacts facts;
-  facts.status = outcome.status;
+  StartFacts facts(outcome);
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause = !outcome.why.empty() || outcome.hasLost;
-  facts.isUnexplained = outcome.isUnexplained;
-  facts.hasStartedNone = outcome.hasStartedNone;
-  facts.hasTrained = outcome.hasTrained || (hasSaved && outcome.isUnexplained);
+  facts.hasTrained |= hasSaved && outcome.isUnexplained;
   facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
   facts.trainedBefore = hasTrained;

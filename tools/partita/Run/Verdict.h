@@ -9,19 +9,26 @@ namespace partita::tool {
 /// or it is not known why.
 inline constexpr int kMostRefusals = 6;
 
-/// What is known of a start that has ended, and of those before it.
-struct StartFacts {
-  int status = 0;          ///< with which the program, or its launcher, has ended
-  bool askedToEnd = false; ///< a signal has asked this process, or a rank, to end
-  bool hasCause = false;   ///< a process was killed or has stopped, or a launcher ended too early
-  bool isUnexplained = false;  ///< a launcher has failed, and no rank has refused to run
+/// What the processes of a start show when they have ended.
+struct EndFacts {
+  int status = 0; ///< the largest of a process, or the launcher's
+  bool isUnexplained =
+      false; ///< a launcher has failed, and no rank of this host has refused to run
   bool hasStartedNone = false; ///< and no rank has run here
-  bool hasTrained = false;     ///< it has completed a step, as a mark or a new checkpoint shows
-  bool failedAgain = false;    ///< a step's result has ended it, as it has the start before
-  bool wasRestarted = false;   ///< the start was a restart
-  bool trainedBefore = false;  ///< some start before has completed a step
-  bool hasFewer = false;       ///< the next start could have fewer ranks
-  int refusals = 0; ///< starts before, in succession, that failed before their first step
+  bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
+};
+
+/// What is known of a start that has ended, and of those before it.
+struct StartFacts : EndFacts {
+  StartFacts() = default;
+  explicit StartFacts(const EndFacts &ended) : EndFacts(ended) {}
+  bool askedToEnd = false;   ///< a signal has asked this process, or a rank, to end
+  bool hasCause = false;     ///< a process was killed or has stopped, or a launcher ended too early
+  bool failedAgain = false;  ///< a step's result has ended it, as it has the start before
+  bool wasRestarted = false; ///< the start was a restart
+  bool trainedBefore = false; ///< some start before has completed a step
+  bool hasFewer = false;      ///< the next start could have fewer ranks
+  int refusals = 0;           ///< starts before, in succession, that failed before their first step
 };
 
 enum class Verdict {

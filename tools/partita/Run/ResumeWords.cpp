@@ -1,0 +1,30 @@
+//===- ResumeWords.cpp - what a command line says of restarts -------------------------------===//
+
+#include "tools/partita/Run/ResumeWords.h"
+#include "runtime/include/partita_rt/option_words.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace llvm;
+using namespace partita::tool;
+
+ResumeWords partita::tool::readWords(ArrayRef<std::string> arguments) {
+  ResumeWords words;
+  words.folder = partita_rt::optionValue(arguments, "--checkpoint").value_or("");
+  std::string count = partita_rt::optionValue(arguments, "--steps").value_or("");
+  if (int64_t steps; !StringRef(count).getAsInteger(10, steps))
+    words.steps = steps;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef word = arguments[i], name = word.split('=').first;
+    if (name == "--resume") {
+      words.resumes = true;
+      if (name == word && i + 1 < arguments.size() && arguments[i + 1] == "auto")
+        ++i;
+      continue;
+    }
+    if (name == "--overwrite")
+      continue;
+    words.again.push_back(word.str());
+  }
+  words.again.insert(words.again.end(), {"--resume", "auto"});
+  return words;
+}
