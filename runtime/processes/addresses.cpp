@@ -1,4 +1,4 @@
-// Reads the machine's interfaces (addresses.h).
+// Reads the host's interfaces (addresses.h).
 
 #include "processes/addresses.h"
 

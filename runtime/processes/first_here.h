@@ -1,4 +1,4 @@
-// Chooses which of a machine's processes prints the reason if they fail before they know each
+// Chooses which of a host's processes prints the reason if they fail before they know each
 // other.
 
 #ifndef PARTITA_RT_PROCESSES_FIRST_HERE_H
@@ -8,7 +8,7 @@
 
 namespace partita_rt::processes {
 
-/// The first process of a user on this machine to fail on an occasion prints the reason; the others
+/// The first process of a user on this host to fail on an occasion prints the reason; the others
 /// are silent while the object lives. (The name is that of a Unix socket with an abstract name: the
 /// system gives it to one process, and releases it however that process ends.)
 class FirstHere {

@@ -27,7 +27,7 @@ std::string textOf(const Greeting &greeting) {
   return pack({kProtocol, greeting.run, std::to_string(greeting.rank),
                std::to_string(greeting.ranks), greeting.peer.host,
                std::to_string(greeting.peer.process), std::to_string(greeting.peer.localRank),
-               std::to_string(greeting.peer.port), greeting.machine});
+               std::to_string(greeting.peer.port), greeting.hostAndBoot});
 }
 
 Greeting greetingFrom(const std::string &text) {
@@ -42,7 +42,7 @@ Greeting greetingFrom(const std::string &text) {
   greeting.peer.process = numberFrom(fields[5]);
   greeting.peer.localRank = numberFrom(fields[6]);
   greeting.peer.port = numberFrom(fields[7]);
-  greeting.machine = fields[8];
+  greeting.hostAndBoot = fields[8];
   return greeting;
 }
 
@@ -55,7 +55,7 @@ Greeting greetingOf(const LaunchEnvironment &environment, int port) {
   greeting.peer.process = int(getpid());
   greeting.peer.localRank = environment.localRank;
   greeting.peer.port = port;
-  greeting.machine = greeting.peer.host + " " + bootId();
+  greeting.hostAndBoot = greeting.peer.host + " " + bootId();
   return greeting;
 }
 

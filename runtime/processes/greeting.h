@@ -12,7 +12,7 @@ struct Greeting {
   std::string run;
   int rank = 0, ranks = 0;
   Peer peer;
-  std::string machine; ///< host and boot, by which local ranks are counted
+  std::string hostAndBoot; ///< host and boot, by which local ranks are counted
 };
 std::string textOf(const Greeting &greeting);
 /// Throws Error for a malformed greeting.

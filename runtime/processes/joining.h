@@ -1,4 +1,4 @@
-// How the ranks of a run find rank 0, and how rank 0 identifies them (rendezvous.h).
+// How the ranks of a run find rank 0 (arrival.cpp), and how rank 0 identifies them (reception.cpp).
 
 #ifndef PARTITA_RT_PROCESSES_JOINING_H
 #define PARTITA_RT_PROCESSES_JOINING_H
@@ -20,7 +20,7 @@ struct Joined {
 enum class Speaker : uint8_t {
   This,    ///< this one, and the others know
   Another, ///< another one, which has told this one
-  First,   ///< the first on this machine to notice: processes do not know each other (first_here.h)
+  First,   ///< the first on this host to notice: processes do not know each other (first_here.h)
 };
 struct JoiningFailed {
   std::string message;

@@ -20,7 +20,7 @@ struct LaunchedRank {
 };
 
 /// Does readEnvironment. Ranks with invalid variables cannot meet: among those that one launcher
-/// has started on a machine, one prints the error, and all exit with 1.
+/// has started on a host, one prints the error, and all exit with 1.
 LaunchEnvironment environmentOrExit(const Launched &launched, const char *program);
 
 } // namespace partita_rt::processes

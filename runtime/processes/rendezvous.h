@@ -18,7 +18,7 @@
 // stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
 // Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,
-// one process of each machine prints so (first_here.h).
+// one process of each host prints so (first_here.h).
 
 #ifndef PARTITA_RT_PROCESSES_RENDEZVOUS_H
 #define PARTITA_RT_PROCESSES_RENDEZVOUS_H

@@ -1,9 +1,8 @@
-// Waiting for greetings, and for their answers (joining.h).
+// Rank 0's wait for the other ranks (joining.h).
 
-#include "processes/joining.h"
 #include "common/mesh/node_order.h"
 #include "partita_rt/types.h"
-#include "processes/first_here.h"
+#include "processes/arrival.h"
 #include "processes/lobby.h"
 
 #include <algorithm>
@@ -18,41 +17,12 @@
 
 namespace partita_rt::processes {
 
-std::string meetingOf(const LaunchEnvironment &environment) {
-  std::string text = environment.run + " at " + environment.address;
-  for (int port : environment.ports)
-    text += " " + std::to_string(port);
-  return text;
-}
-
-/// Fails silently if another rank of this machine has given up.
-static void checkNobodyGaveUp(const LaunchEnvironment &environment) {
-  if (FirstHere::hasSpoken(meetingOf(environment)))
-    throw JoiningFailed{"", Speaker::Another};
-}
-
-//===-- Rank 0 ------------------------------------------------------------------------------===//
-
 namespace {
-
-std::string textOf(const Peer &peer) {
-  return "host " + peer.host + ", process " + std::to_string(peer.process);
-}
-
-/// Greets whoever listens where the others look for rank 0. Throws JoiningFailed if that is another
-/// rank 0 of this run, which then reports both.
-void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, int port);
-
-/// Why ranks cannot meet anywhere.
-std::string nowhereText(const Greeting &own, const std::string &problem) {
-  return "rank " + std::to_string(own.rank) + " (" + textOf(own.peer) +
-         ") cannot meet the others at " + problem + "; MASTER_ADDR must name rank 0's host";
-}
 
 /// What a thread of rank 0 finds where the others look for rank 0: a name server may be slow.
 struct Search {
   std::atomic<bool> isNowhere{false};   ///< the host is not known
-  std::atomic<bool> isElsewhere{false}; ///< it has no address of this machine, but may lead here
+  std::atomic<bool> isElsewhere{false}; ///< it has no address of this host, but may lead here
   std::atomic<bool> isOver{false};
   std::mutex mutex;
   std::optional<JoiningFailed> found; ///< another rank 0
@@ -103,7 +73,7 @@ public:
     };
     Speaker speaker = Speaker::This;
     while (missing() > 0 && ending.empty()) {
-      // Ranks of this machine that look elsewhere know less of the reason: it comes before theirs.
+      // Ranks of this host that look elsewhere know less of the reason: it comes before theirs.
       if (isOver(search->isElsewhere ? 0.9 * seconds : seconds)) {
         ending = lateText(seconds);
         speaker = search->isElsewhere ? Speaker::First : Speaker::This;
@@ -255,7 +225,7 @@ private:
     if (greeting.run != environment.run)
       fail("this is rank 0 of another run");
     const Greeting &own = *greetings[0];
-    if (greeting.machine == own.machine && greeting.peer.process == own.peer.process)
+    if (greeting.hostAndBoot == own.hostAndBoot && greeting.peer.process == own.peer.process)
       fail("this is rank 0 itself"); // which has asked who listens where the others look for it
     std::string who = "rank " + std::to_string(greeting.rank) + " (" + textOf(greeting.peer) + ")";
     if (ending.empty() && greeting.ranks != environment.ranks)
@@ -287,11 +257,11 @@ private:
     std::map<std::string, int> known;
     std::vector<std::string> nodes;
     for (std::optional<Greeting> &greeting : greetings) {
-      int number = known[greeting->machine]++;
+      int number = known[greeting->hostAndBoot]++;
       if (greeting->peer.localRank < 0)
         greeting->peer.localRank = number;
       std::optional<int> node = pretendedNode(greeting->rank);
-      nodes.push_back(greeting->machine + (node ? " " + std::to_string(*node) : ""));
+      nodes.push_back(greeting->hostAndBoot + (node ? " " + std::to_string(*node) : ""));
     }
     std::vector<int> ranks = meshRanks(nodes);
     auto arrived = std::move(joined.connections);
@@ -325,146 +295,6 @@ Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, do
     // Not before the reason is printed: launchers end this process too when another one has ended.
     failure.tell = [reception] { reception->tellEnd(); };
     throw;
-  }
-}
-
-//===-- The other ranks ---------------------------------------------------------------------===//
-
-namespace {
-
-/// Another rank's search for rank 0, and its wait until rank 0 has found all others.
-class Arrival {
-public:
-  Arrival(const LaunchEnvironment &environment, const Greeting &own, double seconds)
-      : environment(environment), own(own), seconds(seconds) {}
-
-  /// For a process that is rank 0 itself.
-  void ask(int port) { tryPort(port); }
-
-  Joined run() {
-    find();
-    // Rank 0 gives up on its own, and says so. It may have started later than this rank.
-    std::optional<Frame> frame;
-    do
-      frame = waitForFrame(seconds);
-    while (frame && frame->kind == FrameKind::Beat);
-    if (frame && frame->kind == FrameKind::End)
-      throw JoiningFailed{frame->text, Speaker::Another};
-    if (!frame && open)
-      giveUp(" has not heard of rank 0 at " + where + " for " + secondsText() +
-             ": not all ranks had come");
-    if (!frame || frame->kind != FrameKind::Welcome)
-      throw JoiningFailed{"rank 0 died before all ranks had come", Speaker::First};
-    Joined joined;
-    joined.peers = peersFrom(frame->text, size_t(environment.ranks));
-    joined.rank = int(frame->number);
-    if (joined.rank <= 0 || joined.rank >= environment.ranks)
-      fail("a message of rank 0 is not what it should be");
-    joined.connections.push_back(std::move(connection));
-    return joined;
-  }
-
-private:
-  std::string secondsText() const { return std::to_string(int64_t(seconds)) + " s"; }
-  [[noreturn]] void giveUp(const std::string &message) const {
-    throw JoiningFailed{"rank " + std::to_string(own.rank) + " (" + textOf(own.peer) + ")" +
-                            message,
-                        Speaker::First};
-  }
-
-  /// Returns the next frame; none if the connection is no longer `open` or the time is up.
-  std::optional<Frame> waitForFrame(double most) {
-    auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(most * 1000));
-    for (open = true;;) {
-      if (std::optional<Frame> frame = connection->next())
-        return frame;
-      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      pollfd wait{connection->descriptor(), POLLIN, 0};
-      if (!open || left.count() <= 0 ||
-          poll(&wait, 1, int(std::min<int64_t>(left.count(), 250))) < 0)
-        return std::nullopt;
-      checkNobodyGaveUp(environment);
-      open = connection->receive();
-    }
-  }
-
-  void find() {
-    auto begin = Clock::now();
-    std::string problem;
-    const std::vector<int> &ports = environment.ports;
-    for (size_t turn = 0; !connection; ++turn) {
-      int port = ports[turn % ports.size()];
-      std::string its = tryPort(port);
-      if (turn < ports.size() || its.rfind("refused", 0) == 0 || connection) {
-        problem = its;
-        where = environment.address + ":" + std::to_string(port);
-      }
-      if (connection)
-        return;
-      if (Clock::now() - begin > std::chrono::milliseconds(int64_t(seconds * 1000)))
-        giveUp(" has not found rank 0 at " + where + " within " + secondsText() + ": " + problem);
-      if (turn % ports.size() == ports.size() - 1) {
-        checkNobodyGaveUp(environment);
-        usleep(Clock::now() - begin < std::chrono::seconds(2) ? 20'000 : 250'000);
-      }
-    }
-  }
-
-  /// Sets `connection` if rank 0 accepts it; else returns why not.
-  std::string tryPort(int port) {
-    std::string problem;
-    Socket socket;
-    try {
-      socket = connectTo(environment.address, port, 2, problem);
-    } catch (const Error &error) {
-      throw JoiningFailed{nowhereText(own, error.what()), Speaker::First};
-    }
-    if (!socket.isOpen())
-      return problem;
-    connection = std::make_unique<Connection>(std::move(socket));
-    connection->send({FrameKind::Hello, 0, textOf(own)});
-    connection->flush();
-    std::optional<Frame> frame;
-    problem = "whoever listens there is not rank 0";
-    try {
-      frame = waitForFrame(std::min(seconds, 3.0));
-      if (!frame && open)
-        problem = "whoever listens there does not answer";
-    } catch (const Error &) {
-    }
-    if (frame && frame->kind == FrameKind::End)
-      throw JoiningFailed{frame->text, Speaker::Another};
-    if (frame && frame->kind == FrameKind::Refused)
-      problem = "refused: " + frame->text.substr(0, 300);
-    if (!frame || frame->kind != FrameKind::Accepted) {
-      connection->send({FrameKind::Goodbye, 0, ""});
-      connection->flush();
-      connection.reset();
-      return problem;
-    }
-    connection->allowLongFrames();
-    return "";
-  }
-
-  const LaunchEnvironment &environment;
-  const Greeting &own;
-  const double seconds;
-  std::unique_ptr<Connection> connection; ///< to rank 0, once it is found
-  std::string where;                      ///< where it is looked for, or was found
-  bool open = false;
-};
-
-void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, int port) {
-  Arrival(environment, own, 3).ask(port);
-}
-
-} // namespace
-
-Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
-  try {
-    return Arrival(environment, own, seconds).run();
-  } catch (const Error &error) { // from a malformed message
-    throw JoiningFailed{error.what(), Speaker::First};
   }
 }
 
