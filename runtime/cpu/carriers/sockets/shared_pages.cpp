@@ -25,7 +25,7 @@ void SharedPages::map(int rank, int descriptor) {
     regions[size_t(rank)] = static_cast<char *>(memory);
 }
 
-/// Maps a rank's memory, if its process is of this machine and lets it.
+/// Maps a rank's memory, if its process is of this host and lets it.
 void SharedPages::open(int rank, const std::string &text, const std::string &machine) {
   std::vector<std::string> fields = processes::unpack(text, 3);
   if (fields[0] != machine)

@@ -1,4 +1,4 @@
-// Memory that processes of one machine share without files: each opens that of the others through
+// Memory that processes of one host share without files: each opens that of the others through
 // /proc. It is gone with the last process, however that ends.
 
 #ifndef PARTITA_RT_CPU_CARRIERS_SOCKETS_SHARED_PAGES_H

@@ -17,7 +17,7 @@ namespace partita_rt {
 
 namespace {
 
-/// Can the process of this machine not write a file by itself: is it gone, or does it not run?
+/// Can the process of this host not write a file by itself: is it gone, or does it not run?
 bool cannotWrite(int process) {
   char state = processState(process);
   return state == 0 || std::string("TtZX").find(state) != std::string::npos;
