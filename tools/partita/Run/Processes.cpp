@@ -176,8 +176,8 @@ private:
     if (int none = rank.value_or(0) > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
       dup2(none, STDIN_FILENO); // rank 0 has the terminal
     execvp(program.c_str(), argv.data());
-    dprintf(STDERR_FILENO, "partita: error: %s: cannot be started: %s\n", program.c_str(),
-            std::strerror(errno));
+    dprintf(STDERR_FILENO, "partita %s: error: %s: cannot be started: %s\n", command.str().c_str(),
+            program.c_str(), std::strerror(errno));
     _exit(127);
   }
 
