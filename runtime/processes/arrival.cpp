@@ -161,7 +161,7 @@ void askWhoListens(const LaunchEnvironment &environment, const Greeting &own, in
   Arrival(environment, own, 3).ask(port);
 }
 
-Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
+Joined joinRankZero(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
   try {
     return Arrival(environment, own, seconds).run();
   } catch (const Error &error) { // from a malformed message

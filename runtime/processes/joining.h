@@ -30,9 +30,10 @@ struct JoiningFailed {
 /// Returns the name of the run's occasion for FirstHere.
 std::string meetingOf(const LaunchEnvironment &environment);
 
-/// Waits at most this many seconds. Throws JoiningFailed.
-Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
-Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);
+/// What rank 0 does, and what the others do, until all ranks of the run are known. Wait at most this many
+/// seconds. Throw JoiningFailed.
+Joined receiveRanks(const LaunchEnvironment &environment, const Greeting &own, double seconds);
+Joined joinRankZero(const LaunchEnvironment &environment, const Greeting &own, double seconds);
 
 } // namespace partita_rt::processes
 

@@ -19,8 +19,8 @@ struct LaunchedRank {
   Rendezvous rendezvous; ///< uses the others
 };
 
-/// Does readEnvironment. Ranks with invalid variables cannot meet: among those that one launcher
-/// has started on a host, one prints the error, and all exit with 1.
+/// Calls readEnvironment. On an error, one of the processes that the launcher has started on this host prints
+/// it, and all exit with 1: ranks with invalid variables cannot meet.
 LaunchEnvironment environmentOrExit(const Launched &launched, const char *program);
 
 } // namespace partita_rt::processes

@@ -215,7 +215,7 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      succeed(deathOfFirst());
+      takeOver(deathOfFirst());
   }
   if (!hub)
     return checkSilence();
@@ -306,18 +306,18 @@ void Monitor::checkSilence() {
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
   if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
     noteLoss();
-    succeed(lossText(mine, int64_t(silence)));
+    takeOver(lossText(mine, int64_t(silence)));
   }
   for (const Frame &frame : port.serve()) {
     if (frame.kind == FrameKind::Over)
       end("", false);
-    succeed(frame.text);
+    takeOver(frame.text);
   }
 }
 
 /// Handles the loss of rank 0, on another thread: this one keeps answering other ranks that ask.
 /// Nothing is printed if rank 0 was only slow and has said farewell in the meantime.
-void Monitor::succeed(const std::string &message) {
+void Monitor::takeOver(const std::string &message) {
   if (succeeding)
     return;
   succeeding = true;

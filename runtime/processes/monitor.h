@@ -59,7 +59,7 @@ private:
   const RankPosition &positionOfFirst() const;
   std::string deathOfFirst() const;
   std::string lossText(const std::string &mine, int64_t seconds) const;
-  void succeed(const std::string &message);
+  void takeOver(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
 
   const int rank;

@@ -287,7 +287,7 @@ private:
 
 } // namespace
 
-Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
+Joined receiveRanks(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
   auto reception = std::make_shared<Reception>(environment, own);
   try {
     return reception->run(seconds);

@@ -22,8 +22,8 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
   Greeting own = greetingOf(environment, listener.isOpen() ? portOf(listener) : 0);
   double seconds = std::min(timeout, 300.0);
   try {
-    Joined joined = environment.rank == 0 ? joinAsFirst(environment, own, seconds)
-                                          : joinFirst(environment, own, seconds);
+    Joined joined = environment.rank == 0 ? receiveRanks(environment, own, seconds)
+                                          : joinRankZero(environment, own, seconds);
     for (size_t r = 0; r < joined.peers.size(); ++r)
       joined.peers[r].name = rankName ? rankName(int(r)) : "rank " + std::to_string(r);
     self = joined.rank;

@@ -81,7 +81,6 @@ public:
   int rank() const { return self; }
   int ranks() const { return environment.ranks; }
   int localRank() const { return peers()[size_t(rank())].localRank; }
-  const std::string &launcher() const { return environment.launcher; }
   /// Returns all ranks' processes, by rank.
   const std::vector<Peer> &peers() const;
   /// Returns the launcher's numbers, by rank.
@@ -98,7 +97,7 @@ public:
   /// Ends all ranks with the status of an error (common/exit_status.h) and this message,
   /// "rank R: MESSAGE".
   [[noreturn]] void fail(const std::string &message);
-  /// Does the same for a watchdog. `question` is passed to every rank's `answer`; the answers are
+  /// Does the same for a watchdog, but leaves no mark of a refusal. `question` is passed to every rank's `answer`; the answers are
   /// appended to the message.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
@@ -106,8 +105,8 @@ public:
   /// ranks end if it stops, or makes no progress. Called again, it tells the others at once where the
   /// rank is.
   void setPosition(RankPosition &position);
-  /// Shows the position of another rank, whose memory this process shares, in place of its signs of life
-  /// once that is what they are made of. It must live as long as this.
+  /// From now on reads another rank's position from memory that this process shares with it, instead of
+  /// its beats, once the beats carry that position. It must live as long as this.
   void see(int rank, const RankPosition &position);
   /// Returns what rank 0 has heard of another rank; null on other ranks.
   const RankPosition *positionOf(int rank) const;

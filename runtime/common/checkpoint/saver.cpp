@@ -215,6 +215,8 @@ std::string CheckpointSaver::complete() {
     completing = beside([this, all] {
       completed->writeIndex(all);
       completeCheckpoint(folder, step);
+      if (inode)
+        noteSaved(*inode);
       keepOnly(folder, kept);
       failed = removeUnfinished(folder, failed);
     });
@@ -227,8 +229,6 @@ std::string CheckpointSaver::finish() {
   std::string error = errorOfWork(completing);
   if (error.empty()) {
     made.clear();
-    if (inode)
-      noteSaved(*inode);
     return "";
   }
   kept = keptBefore;

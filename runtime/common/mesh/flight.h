@@ -44,7 +44,7 @@ struct FlightRing {
 /// Sets the folder for files of this process's ranks, once; "": none are written.
 void setFlightFolder(const std::string &folder);
 
-/// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step: a line
+/// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step or lost another rank: a line
 /// about the rank, and one per event of the last minute. `name`: the rank's. A ring is written once,
 /// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
 /// call it. A file that cannot be written is not.

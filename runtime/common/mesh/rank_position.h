@@ -17,7 +17,7 @@ namespace partita_rt {
 
 /// What a rank is doing.
 enum class Phase : uint8_t {
-  Unknown,    ///< a test's rank
+  Unknown,    ///< before the set-up, and a test's rank
   SetUp,      ///< initial values
   Step,       ///< a training step
   Validation, ///< after a step
@@ -60,7 +60,8 @@ struct alignas(64) RankPosition {
   /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
-  std::atomic<bool> isClaimed{false}; ///< a rank is about to print why the run ends; in the first's
+  /// A rank is about to print why the run ends. Set in the position of the node's first rank.
+  std::atomic<bool> isClaimed{false};
   /// A rank has printed why the run ends; in every position alike.
   std::atomic<bool> runEnds{false};
 

@@ -35,7 +35,7 @@ public:
   virtual std::vector<std::string> allGather(const std::string &mine, const char *what) = 0;
   /// Together: allocates so many bytes for each process, which those of its node share. What is in
   /// them is undefined: each constructs its own, and a gather must follow before others look. With
-  /// PARTITA_RT_TRANSPORT=messages each process is a node of its own.
+  /// PARTITA_RT_TRANSPORT=messages each process is a node of its own; nodes:N and dealt:N pretend N nodes.
   virtual NodeMemory shareMemory(int64_t bytes) = 0;
   /// Together: returns messages among `members`, ascending ranks with this one; null if there are
   /// none. `peers`: members, by number, with whom this one exchanges any.

@@ -1,5 +1,5 @@
 // Point-to-point messages between processes: what groups and channels need of whatever carries them.
-// There are two carriers, MPI (mpi/) and TCP sockets (sockets/). Neither has a thread: messages move
+// There are two carriers, MPI and TCP sockets (cpu/carriers/). Neither has a thread: messages move
 // while Exchange::test is called.
 
 #ifndef PARTITA_RT_CPU_GROUPS_MESSENGER_H

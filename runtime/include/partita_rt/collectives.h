@@ -1,7 +1,7 @@
 // The collectives, one row per kind: all that the compiler and the runtime must know of a kind.
 //
 // Ops of the dialects name their kind; the census, `explain`, lowering, emitted programs and
-// transports read the rest from its row. The runtime's README.md says how to add one.
+// transports read the rest from its row. runtime/include/README.md says how to add one.
 
 #ifndef PARTITA_RT_COLLECTIVES_H
 #define PARTITA_RT_COLLECTIVES_H

@@ -1,9 +1,9 @@
 // Collectives over the ranks of one mesh axis (or of all ranks).
 //
-// Ranks are threads of one process (default) or MPI processes; both transports reduce with the same
-// code in rank order, element by element in the type of the buffer:
+// Ranks are threads of one process (default), or processes that meet by MPI or TCP; all transports
+// reduce with the same code in rank order, element by element in the type of the buffer:
 //     result[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ...
-// so both give the same bits, and so does any bucketing. MPI's own reductions are not used. 16-bit
+// so all give the same bits, and so does any bucketing. MPI's own reductions are not used. 16-bit
 // elements (Half, BFloat16) are sent as such and added in float: the sum is rounded once, at its
 // end, whereas a ring that passes on 16-bit partial sums rounds once per rank. A max is exact.
 //

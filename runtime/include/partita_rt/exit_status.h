@@ -11,14 +11,16 @@ namespace partita_rt {
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// Everything asked for was done.
-constexpr int kDone = 0;
 /// An error before a step was complete: starting the program again would only repeat it. Also the status
 /// of `partita run` if a restart has repeated an error.
 constexpr int kRefused = 1;
 /// An error after this process has completed a step, or because another rank has stopped: started again,
 /// the program may go on from its newest checkpoint.
 constexpr int kFailedWhileTraining = 3;
+
+/// Returns the signal that a launcher or a shell reports in its status, as 128 more, for one of its
+/// processes; or 0. (ssh, and mpirun whose ssh has failed, end with 255.)
+inline int signalIn(int status) { return status > 128 && status - 128 < NSIG ? status - 128 : 0; }
 
 } // namespace partita_rt
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Flips bits of what several ranks hold, one per run, and counts what --check-replicas finds of them.
 
-    flips.py FOLDER [--flips 100] [--steps 10000] [--transports threads,mpi,messages,tcp] [--seed 1] [--mesh dp=4] [--every 10]
+    flips.py FOLDER [--flips 100] [--steps 10000] [--transports threads,mpi,messages] [--seed 1] [--mesh dp=4] [--every 10]
 
 The tiny GPT-2 is compiled for the mesh, with calls in its emitted step that flip a bit of one rank's parameters and states
 (flip.h): a random one, on a random rank, in a random step, before its forward pass, its backward pass or its update. The run must

@@ -138,10 +138,10 @@ status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
 assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
 status, errors = run("often", "--max-restarts", "1", "--resume", "auto")
 assert status == 0 and files("often") == files("once"), errors
-# So does an error of ranks whose statuses the launcher hides: the checkpoint is of another optimizer.
+# Final: an error of ranks whose statuses the launcher hides. The checkpoint is of another optimizer.
 status, errors = run("once", "--max-restarts", "3", "--resume", "--launcher", TORCHRUN, program="sgd", train=[*TRAIN[:2], *TRAIN[4:]])
 assert status == 1 and "; restart " not in errors and "this program updates by sgd" in errors, (status, errors)
-# A signal that asks the program to end does, wherever it arrives; so does an error in what the user gave.
+# Final: a signal that asks the run to end, wherever it arrives, and an error in what the user gave.
 status, errors = run("asked", "--max-restarts", "3", kills=("step-5",), number=signal.SIGTERM)
 assert status == -signal.SIGTERM and "; restart " not in errors, (status, errors)
 assert steps(folder / "asked.csv") < 60

@@ -36,8 +36,9 @@ private:
   std::vector<int> descriptors;
 };
 
-/// What there is of a folder's path when a run begins, and the folder itself once it has a checkpoint:
-/// it may be moved away, or a file system that holds it unmounted, and a restart would begin again.
+/// Detects that the folder of checkpoints was moved away, or its file system unmounted: a restart would
+/// begin again. Remembers the inode of the folder or, until it has a checkpoint, of its nearest existing
+/// parent.
 class Anchor {
 public:
   explicit Anchor(llvm::StringRef folder);

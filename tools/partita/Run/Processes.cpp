@@ -1,7 +1,9 @@
 //===- Processes.cpp - starts a program's processes, and ends them together -----------------===//
 //
-// The ranks find each other (runtime/processes/rendezvous.h) and end together if one fails. This
-// file only makes sure that none outlives the others, whatever happens.
+// The ranks find each other (runtime/processes/rendezvous.h), report each other, and end together if
+// one fails. What they cannot do themselves is done here: signals reach all of them, one that has been
+// stopped is killed, none outlives the others or its launcher, and what they leave (exit statuses,
+// marks) becomes the facts of a verdict.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -44,7 +46,9 @@ static constexpr int kPoll = 20'000, kPollsPerLook = 25;
 static constexpr int kPollsPerFirstLook = 2;
 
 /// Does a status say that a command cannot be started, or which signal has ended it?
-static bool explains(int status) { return status >= 126 && status - 128 < NSIG; }
+static bool explains(int status) {
+  return status == 126 || status == 127 || partita_rt::signalIn(status);
+}
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
@@ -298,6 +302,7 @@ private:
 
   /// Notes why the run has failed, unless an earlier reason is known.
   void giveReason(std::string why) {
+    outcome.hasCause = true;
     if (outcome.why.empty())
       outcome.why = std::move(why);
   }

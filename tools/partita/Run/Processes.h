@@ -16,7 +16,8 @@ namespace partita::tool {
 struct Outcome : EndFacts {
   int signal = 0;           ///< by which this process should end too; 0: none
   bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
-  std::string why; ///< of the first process that a signal has ended: "rank 1 was ended by ..."
+  std::string
+      why; ///< the first cause, for a message: "rank 1 was ended by signal 9 (Killed)"; or ""
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   bool hasLost = false;    ///< one has lost another one, and none has refused to run
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host

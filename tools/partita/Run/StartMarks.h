@@ -8,8 +8,8 @@
 
 namespace partita::tool {
 
-/// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). While there
-/// is an object, processes that this one starts leave theirs in its folder; there are none before. Those of
+/// The marks that the ranks of one start leave on this host (partita_rt/start_marks.h). Processes started
+/// while this object exists leave their marks in its folder. Those of
 /// supervisors that were killed are removed with the next one.
 class StartMarks {
 public:

@@ -24,10 +24,9 @@ static std::string reasonOf(const Outcome &outcome) {
     return outcome.why;
   if (!outcome.isLauncher)
     return "the program has failed";
+  int signal = partita_rt::signalIn(outcome.status);
   return "the launcher has ended with status " + std::to_string(outcome.status) +
-         (outcome.status > 128 && outcome.status < 128 + NSIG
-              ? std::string(" (") + strsignal(outcome.status - 128) + ")"
-              : "");
+         (signal ? std::string(" (") + strsignal(signal) + ")" : "");
 }
 
 namespace {
@@ -81,7 +80,7 @@ private:
 Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   StartFacts facts(outcome);
   facts.askedToEnd = outcome.interrupted || outcome.signal;
-  facts.hasCause = !outcome.why.empty() || outcome.hasLost;
+  facts.hasCause |= outcome.hasLost;
   facts.hasTrained |= hasSaved && outcome.isUnexplained;
   facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
@@ -102,6 +101,7 @@ void Supervisor::checkIsComplete() {
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
   outcome.status = partita_rt::kFailedWhileTraining;
+  outcome.hasCause = true;
   outcome.why = "the launcher has ended with status 0, but the newest checkpoint is of step " +
                 std::to_string(done) + " of " + std::to_string(*words.steps);
 }

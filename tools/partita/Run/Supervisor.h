@@ -36,16 +36,10 @@ public:
   virtual Outcome run(std::vector<std::string> arguments) = 0;
 };
 
-/// Runs a program, and again, up to `maxRestarts` times, if it has failed in a way that may not
-/// recur: a process was killed, or failed after it had completed a step (partita_rt/exit_status.h).
-/// If two starts in succession end with the same result of the same step, such as a loss that is
-/// NaN, it would recur (partita_rt/start_marks.h). A restart that fails before its first step is
-/// followed by another after a second, and that by one with fewer ranks, if that is possible; else,
-/// if the run has trained before, or a launcher that has started ranks here does not say why, by
-/// others, up to five in succession, after 1, 2, 4, 8 and 16 seconds (Verdict.h). A restarted run
-/// goes on from the newest checkpoint that this one has written or resumed from. Prints a line for
-/// each restart. Returns the exit code; ends this process by the signal that ended the program, if
-/// it was one that asks a program to end.
+/// Runs a program, and again, up to `maxRestarts` times, if what has ended it need not recur: the table
+/// of docs/faults.md, decided by verdictOf. A restart goes on from the newest checkpoint that this run
+/// has written or resumed from, and prints a line. Returns the exit status; ends this process by the
+/// signal that ended the program, if it was one that asks a program to end.
 int superviseRun(llvm::StringRef command, const std::vector<std::string> &arguments,
                  int64_t maxRestarts, Starts &starts);
 

@@ -8,10 +8,6 @@
 
 using namespace partita::tool;
 
-/// Returns the signal that a launcher reports, as 128 more, for one of its processes; or 0. (ssh,
-/// and mpirun whose ssh has failed, end with 255.)
-static int signalIn(int status) { return status > 128 && status - 128 < NSIG ? status - 128 : 0; }
-
 static bool asksToEnd(int signal) {
   using partita_rt::kEndingSignals;
   return std::find(std::begin(kEndingSignals), std::end(kEndingSignals), signal) !=
@@ -19,7 +15,7 @@ static bool asksToEnd(int signal) {
 }
 
 Verdict partita::tool::verdictOf(const StartFacts &facts) {
-  int signal = signalIn(facts.status);
+  int signal = partita_rt::signalIn(facts.status);
   if (facts.askedToEnd || asksToEnd(signal))
     return Verdict::AskedToEnd;
   // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may

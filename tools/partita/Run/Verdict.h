@@ -12,9 +12,12 @@ inline constexpr int kMostRefusals = 6;
 /// What the processes of a start show when they have ended.
 struct EndFacts {
   int status = 0; ///< the largest of a process, or the launcher's
-  bool isUnexplained =
-      false; ///< a launcher has failed, and no rank of this host has refused to run
-  bool hasStartedNone = false; ///< and no rank has run here
+  /// A process was killed or has stopped, or a launcher has ended too early or outlived its ranks.
+  bool hasCause = false;
+  /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
+  /// host has refused to run.
+  bool isUnexplained = false;
+  bool hasStartedNone = false; ///< it is unexplained, and no rank has run on this host
   bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
 
@@ -22,10 +25,9 @@ struct EndFacts {
 struct StartFacts : EndFacts {
   StartFacts() = default;
   explicit StartFacts(const EndFacts &ended) : EndFacts(ended) {}
-  bool askedToEnd = false;   ///< a signal has asked this process, or a rank, to end
-  bool hasCause = false;     ///< a process was killed or has stopped, or a launcher ended too early
-  bool failedAgain = false;  ///< a step's result has ended it, as it has the start before
-  bool wasRestarted = false; ///< the start was a restart
+  bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
+  bool failedAgain = false;   ///< a step's result has ended it, as it has the start before
+  bool wasRestarted = false;  ///< the start was a restart
   bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks
   int refusals = 0;           ///< starts before, in succession, that failed before their first step
