@@ -24,7 +24,8 @@ bool holds(const BlockTerm &term, int i, int j) {
     return term.begin <= j - i && j - i <= term.end;
   case BlockTermKind::Squares:
     return i >= term.begin && i < term.end && j >= term.begin && j < term.end &&
-           (i - term.begin) / term.period == (j - term.begin) / term.period;
+           (i - term.begin) / term.period == (j - term.begin) / term.period &&
+           (!term.below || j <= i);
   case BlockTermKind::Columns:
     return isOfGroups(i, j);
   case BlockTermKind::Rows:
@@ -53,7 +54,7 @@ public:
       }
       int begin = draw(0, n);
       terms.push_back({BlockTermKind(kind), begin, begin + draw(0, n + 3), draw(1, 6), draw(1, 7),
-                       kind > 1 && draw(0, 1) == 1});
+                       draw(0, 1) == 1});
     }
     if (kinds >> 4 & 1)
       for (int p = draw(0, 2 * n); p > 0; --p)

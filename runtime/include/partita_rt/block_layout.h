@@ -17,10 +17,11 @@ namespace partita_rt {
 /// The forms of a term; block (i, j), of row (queries) i and column (keys) j, is computed by a
 enum class BlockTermKind : int32_t {
   Band,    ///< if begin <= j - i <= end
-  Squares, ///< if begin <= i, j < end and (i - begin) / period == (j - begin) / period
-  Columns, ///< if begin <= j < end, (j - begin) % period < width and, if `below`, row i is not before the
-           ///< group's first column: i >= j - (j - begin) % period
-  Rows, ///< the same as of columns, i and j exchanged
+  Squares, ///< if begin <= i, j < end and (i - begin) / period == (j - begin) / period and, if
+           ///< `below`, j <= i
+  Columns, ///< if begin <= j < end, (j - begin) % period < width and, if `below`, row i is not before
+           ///< the group's first column: i >= j - (j - begin) % period
+  Rows,    ///< the same as of columns, i and j exchanged
 };
 
 /// In blocks. Except for a band, 0 <= begin <= end and period >= 1; Columns and Rows: width >= 1.
@@ -113,6 +114,10 @@ PARTITA_RT_HOST_DEVICE inline BlockRun runOf(const BlockTerm &term, int32_t line
     if (kind == BlockTermKind::Squares) {
       run.begin = line - within;
       run.end = end - run.begin < term.period ? end : run.begin + term.period;
+      if (term.below && transposed)
+        run.begin = line;
+      else if (term.below)
+        run.end = line + 1;
     } else if (within < term.width) {
       run.begin = term.below ? line - within : 0;
       run.end = n;
