@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace partita_rt {
 
@@ -28,10 +29,57 @@ template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
-inline int64_t keyBlock(const AttentionShape &shape) {
+/// Keys of a pass.
+inline int64_t passSize(const AttentionShape &shape) {
   int64_t widest = padded(std::max(shape.headDim, shape.valueDim));
   return std::min(kKeyBlock, kBlockElements / widest / kPad * kPad);
 }
+/// Keys of a block.
+inline int64_t keyBlock(const AttentionShape &shape) {
+  return passSize(shape) * (shape.blocks ? kSparseBlocks : 1);
+}
+
+/// Arrays of a block of keys: on the stack, or, for the longer blocks of layouts, on the heap.
+template <int kArrays> class BlockSpace {
+  alignas(64) float own[kArrays * kBlockElements];
+  std::vector<float> more;
+  float *data = own;
+  int64_t each = kBlockElements;
+
+public:
+  explicit BlockSpace(const AttentionShape &shape) {
+    if (!shape.blocks)
+      return;
+    each *= kSparseBlocks;
+    more.resize(size_t(kArrays * each) + kPad);
+    data = more.data() + (64 - reinterpret_cast<uintptr_t>(more.data()) % 64) % 64 / sizeof(float);
+  }
+  float *array(int number) { return data + number * each; }
+};
+
+/// A block of keys, of which each vector is packed when a tile first needs it.
+class PackedKeys {
+  uint64_t packed = 0; ///< a bit per vector
+  static_assert(kKeyVectors <= 64);
+
+public:
+  int64_t first = 0, count = 0;
+  void begin(int64_t key, const AttentionShape &shape) {
+    first = key;
+    count = std::min(keyBlock(shape), shape.keySequence - key);
+    packed = 0;
+  }
+  /// Calls pack(key, keys) for the vectors of a tile's pass that are not packed yet; key: in the block.
+  template <typename Pack> void need(const TileColumns &columns, Pack pack) {
+    for (int64_t v = 0; v * kPad < columns.count; ++v) {
+      int64_t key = columns.keyOf(v);
+      if (packed >> key / kPad & 1)
+        continue;
+      packed |= uint64_t(1) << key / kPad;
+      pack(key, std::min(kPad, count - key));
+    }
+  }
+};
 
 /// The dropped probabilities of one head; none if the call has no dropout.
 struct HeadDrops {
@@ -81,15 +129,13 @@ inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t r
   }
 }
 
-/// Sets out[width, padded(rows)] to the transpose, followed by zeros.
+/// Sets a panel [width, kPad] to the transpose of up to kPad rows, followed by zeros.
 template <typename T>
-inline void packTransposed(float *out, const HeadRows<const T> &in, int64_t first, int64_t rows,
+inline void packTransposed(float *panel, const HeadRows<const T> &in, int64_t first, int64_t rows,
                            int64_t width) {
-  int64_t pitch = padded(rows);
-  for (int64_t i0 = 0; i0 < pitch; i0 += kPad)
-    for (int64_t d = 0; d < width; ++d)
-      for (int64_t i = i0; i < i0 + kPad; ++i)
-        out[d * pitch + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
+  for (int64_t d = 0; d < width; ++d)
+    for (int64_t i = 0; i < kPad; ++i)
+      panel[d * kPad + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
 }
 
 /// Returns a tile's rows in float: in place, or packed into `space` if they are stored in 16 bits.
@@ -145,7 +191,8 @@ template <typename B>
 void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &columns, int64_t query,
              int64_t hidden, int64_t seen);
 
-/// A tile of queries, from number `query` on, and the keys that it computes of a block of `keys` keys from `key` on.
+/// A tile of queries, from number `query` on, and the keys that it computes, in a pass, of a block of `keys` keys
+/// from `key` on.
 struct ScoreTile {
   int64_t query, queries, key, keys;
   const Sight<int64_t> &sight;
@@ -153,7 +200,14 @@ struct ScoreTile {
   ScoreTile(const Sight<int64_t> &sight, const BlockLayout *layout, int64_t query, int64_t key,
             int64_t keys)
       : query(query), queries(std::min(kQueryTile, sight.queries - query)), key(key), keys(keys),
-        sight(sight), columns(sight, layout, query, queries, key, keys) {}
+        sight(sight), columns(layout, query, queries, key, keys) {}
+  /// The passes that have keys which some query sees.
+  TileColumns::Passes passes(int64_t size) const {
+    int64_t first = sight.first(query) - key, end = sight.end(query + queries - 1) - key;
+    return columns.passes(std::clamp<int64_t>(first, 0, keys), std::clamp<int64_t>(end, 0, keys),
+                          size);
+  }
+  void begin(int64_t pass, int64_t size) { columns.begin(pass, size, sight, queries, key, keys); }
   /// How many gathered keys there are before the end of what query number `row` of the tile sees,
   int64_t seen(int64_t row) const {
     return columns.upTo(std::clamp<int64_t>(sight.end(query + row) - key, 0, keys));
@@ -166,8 +220,8 @@ struct ScoreTile {
   int64_t rowsFrom(int64_t row) const { return std::min<int64_t>(kTileRows, queries - row); }
 };
 
-/// tile[queries, keys padded] = q[queries, width] * kT[width, keys], of gathered keys; kT has all of the block.
-/// Computes, for each group of rows, only the vectors that its last query sees.
+/// out[queries, gathered keys padded] = q[queries, width] * kT; kT has the block's panels [width, kPad]. Computes,
+/// for each group of rows, only the vectors that its last query sees.
 void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q, const float *kT,
                int64_t width);
 

@@ -35,13 +35,11 @@ template <typename T, typename B> struct HeadGradients {
 };
 
 /// A block of keys and values, packed as the matmuls need them, and their gradients.
-struct KeyBlock {
-  int64_t first, count;
-  alignas(64) float kT[kBlockElements]; ///< [headDim, keys]
-  alignas(64) float vT[kBlockElements]; ///< [valueDim, keys]
-  alignas(64) float k[kBlockElements];  ///< [keys, headDim]
-  alignas(64) float dk[kBlockElements];
-  alignas(64) float dv[kBlockElements];
+struct KeyBlock : PackedKeys {
+  float *kT; ///< panels of [headDim, kPad]
+  float *vT; ///< panels of [valueDim, kPad]
+  float *k;  ///< [keys, padded(headDim)]
+  float *dk, *dv;
 };
 
 template <typename T, typename B>
@@ -227,31 +225,42 @@ template <typename T, typename B> struct Backward {
             layoutOf(shape, h),
             HeadDrops(shape, b, h)};
   }
-  void pack(KeyBlock &block, int64_t b, int64_t kv) const {
-    int64_t key = block.first, count = block.count;
-    packTransposed(block.kT, headOf(k, b, kv), key, count, shape.headDim);
-    packTransposed(block.vT, headOf(v, b, kv), key, count, shape.valueDim);
-    packRows(block.k, headOf(k, b, kv), key, count, shape.headDim);
-    std::fill(block.dk, block.dk + count * padded(shape.headDim), 0.0f);
-    std::fill(block.dv, block.dv + count * padded(shape.valueDim), 0.0f);
+  void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
+    block.need(columns, [&](int64_t key, int64_t keys) {
+      int64_t first = block.first + key;
+      packTransposed(block.kT + key * shape.headDim, headOf(k, b, kv), first, keys, shape.headDim);
+      packTransposed(block.vT + key * shape.valueDim, headOf(v, b, kv), first, keys,
+                     shape.valueDim);
+      packRows(block.k + key * padded(shape.headDim), headOf(k, b, kv), first, keys, shape.headDim);
+    });
   }
   /// The tiles of one head that compute some of a block's keys.
   void tiles(KeyBlock &block, const std::vector<TileBlocks> &blocks, int64_t b, int64_t h) const {
     HeadGradients<T, B> of = head(b, h);
+    int64_t size = passSize(shape);
     for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
-      auto [first, last] = blocks[size_t(query / kQueryTile)];
-      if (block.first < first || block.first > last)
+      const TileBlocks &range = blocks[size_t(query / kQueryTile)];
+      if (block.first < range.first || block.first > range.last)
         continue;
       ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
-      if (tile.columns.count > 0 || block.first == first)
-        backwardTile(of, block, tile, shape, block.first == first);
+      bool begins = block.first == range.first;
+      auto [pass, end] = tile.passes(size);
+      if (begins && pass == end)
+        ++end; // the queries see nothing
+      for (int64_t i = pass; i < end; ++i) {
+        tile.begin(i, size);
+        pack(block, tile.columns, b, h / shape.groups);
+        backwardTile(of, block, tile, shape, begins && i == pass);
+      }
     }
   }
 };
 
 template <typename T, typename B> void backwardHeads(const Backward<T, B> &call) {
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<5> space(shape);
+  KeyBlock block{
+      {}, space.array(0), space.array(1), space.array(2), space.array(3), space.array(4)};
   int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
@@ -262,9 +271,9 @@ template <typename T, typename B> void backwardHeads(const Backward<T, B> &call)
         blocks.push_back(tileBlocks(Sight<int64_t>(shape, b), layoutOf(shape, h), blockSize));
       }
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        block.first = key;
-        block.count = std::min(blockSize, shape.keySequence - key);
-        call.pack(block, b, kv);
+        block.begin(key, shape);
+        std::fill_n(block.dk, block.count * padded(shape.headDim), 0.0f);
+        std::fill_n(block.dv, block.count * padded(shape.valueDim), 0.0f);
         for (int64_t h = firstHead; h < lastHead; ++h)
           call.tiles(block, blocks[size_t(h - firstHead)], b, h);
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);

@@ -28,7 +28,8 @@ struct RowPairs {
 /// Calls visit(key, end) for every run of blocks of a row that the layout computes and that has some of keys
 /// [key, keyEnd), cut to these. Runs may overlap, and come in any order.
 template <typename Visit>
-static void forComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd, Visit visit) {
+static void forComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd,
+                        Visit visit) {
   int64_t size = layout.size;
   auto column = int32_t(key / size), columnEnd = int32_t((keyEnd + size - 1) / size);
   auto visitBlocks = [&](int64_t first, int64_t end) {
@@ -107,13 +108,13 @@ std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayou
   return tiles;
 }
 
-TileColumns::TileColumns(const Sight<int64_t> &sight, const BlockLayout *layout, int64_t query,
-                         int64_t queries, int64_t key, int64_t keys)
-    : firstQuery(query), size(layout ? layout->size : 1) {
+TileColumns::TileColumns(const BlockLayout *layout, int64_t query, int64_t queries, int64_t key,
+                         int64_t keys)
+    : firstQuery(query), size(layout ? layout->size : 1), sparse(layout) {
   int64_t all = padded(keys) / kPad;
   uint16_t some[kKeyVectors] = {};
   if (layout) {
-    compute(*layout, query, queries, key, keys);
+    compute(*layout, queries, key, keys);
     for (int64_t row = 0; row < rowsOf(queries); ++row)
       for (int64_t vector = 0; vector < all; ++vector)
         some[vector] |= computed[row][vector];
@@ -124,17 +125,13 @@ TileColumns::TileColumns(const Sight<int64_t> &sight, const BlockLayout *layout,
       numbers[vectors++] = int16_t(vector);
   }
   before[all] = before[all + 1] = int8_t(vectors);
-  count = upTo(keys);
-  if (layout && vectors > 0)
-    findHidden(sight, query, queries, key, keys);
 }
 
-void TileColumns::compute(const BlockLayout &layout, int64_t query, int64_t queries, int64_t key,
-                          int64_t keys) {
+void TileColumns::compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys) {
   for (int64_t row = 0; row < rowsOf(queries); ++row) {
     uint16_t *bits = computed[row];
-    std::fill_n(bits, kKeyVectors, uint16_t(0));
-    forComputed(layout, query / size + row, key, key + keys, [&](int64_t first, int64_t end) {
+    std::fill_n(bits, padded(keys) / kPad, uint16_t(0));
+    forComputed(layout, firstQuery / size + row, key, key + keys, [&](int64_t first, int64_t end) {
       for (int64_t at = first - key; at < end - key;) {
         int64_t vector = at / kPad, next = std::min((vector + 1) * kPad, end - key);
         bits[vector] |=
@@ -145,15 +142,20 @@ void TileColumns::compute(const BlockLayout &layout, int64_t query, int64_t quer
   }
 }
 
-void TileColumns::findHidden(const Sight<int64_t> &sight, int64_t query, int64_t queries,
-                             int64_t key, int64_t keys) {
+void TileColumns::begin(int64_t pass, int64_t passSize, const Sight<int64_t> &sight,
+                        int64_t queries, int64_t key, int64_t keys) {
+  firstVector = pass * passSize / kPad;
+  count = std::clamp<int64_t>(allUpTo(keys) - pass * passSize, 0, passSize);
+  hides = false;
+  if (!sparse)
+    return;
+  int64_t end = padded(count) / kPad;
   for (int64_t row = 0; row < rowsOf(queries) && !hides; ++row) {
-    int64_t last = std::min((query / size + row + 1) * size, query + queries) - 1;
+    int64_t last = std::min((firstQuery / size + row + 1) * size, firstQuery + queries) - 1;
     int64_t seen = std::min(sight.end(last) - key, keys);
-    for (int64_t v = 0; v < vectors && keyOf(v) < seen; ++v) {
-      int64_t n = std::min(seen - keyOf(v), kPad);
-      auto wanted = uint16_t((uint32_t(1) << n) - 1);
-      hides = hides || (computed[row][numbers[v]] & wanted) != wanted;
+    for (int64_t v = 0; v < end && keyOf(v) < seen; ++v) {
+      auto wanted = uint16_t((uint32_t(1) << std::min(seen - keyOf(v), kPad)) - 1);
+      hides = hides || (computed[row][keyOf(v) / kPad] & wanted) != wanted;
     }
   }
 }
@@ -162,7 +164,7 @@ void TileColumns::hide(float *scores, int64_t row, int64_t seen) const {
   const uint16_t *bits = computed[(firstQuery + row) / size - firstQuery / size];
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   for (int64_t v = 0; v * kPad < seen; ++v) {
-    uint16_t of = bits[numbers[v]];
+    uint16_t of = bits[keyOf(v) / kPad];
     float *each = scores + v * kPad;
     if (of == 0)
       store(each, splat(kHidden));

@@ -1,10 +1,11 @@
 // Which keys a tile of queries computes: blocks of a layout, or all.
 //
-// Attention's tiles meet blocks of kKeyBlock keys. With a layout (block_layout.h) a tile computes those
-// vectors of kPad keys that have a computed block for some of its queries, gathered side by side: its
-// matmuls and its softmax work on these alone, whatever the size of the layout's blocks. Keys that are gathered for other
-// queries of the tile are hidden from a query as if their scores were -inf. Without a layout, and with one that
-// computes all blocks, the gathered keys are the block's, in place.
+// Attention's tiles meet blocks of keys. With a layout (block_layout.h) a tile computes those vectors of kPad
+// keys that have a computed block for some of its queries, gathered side by side: its matmuls and its softmax
+// work on these alone, whatever the size of the layout's blocks, in passes of at most kKeyBlock keys. A block of
+// keys is then kSparseBlocks times as long, so that a pass is full even if few keys of a block are computed. Keys
+// that are gathered for other queries of the tile are hidden from a query as if their scores were -inf. Without a
+// layout the gathered keys are the block's, in place; a layout that computes all blocks has the same passes.
 
 #ifndef PARTITA_RT_CPU_KERNELS_ATTENTION_COLUMNS_H
 #define PARTITA_RT_CPU_KERNELS_ATTENTION_COLUMNS_H
@@ -25,7 +26,8 @@ constexpr int64_t kQueryTile = 48;
 /// elements (64 KiB).
 constexpr int64_t kKeyBlock = 256;
 constexpr int64_t kBlockElements = 16384;
-constexpr int64_t kKeyVectors = kKeyBlock / kPad;
+constexpr int64_t kSparseBlocks = 4;
+constexpr int64_t kKeyVectors = kSparseBlocks * kKeyBlock / kPad;
 
 /// The layout of a head; null: dense.
 inline const BlockLayout *layoutOf(const AttentionShape &shape, int64_t head) {
@@ -46,47 +48,63 @@ struct TileBlocks {
 std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayout *layout,
                                    int64_t blockSize);
 
-/// The keys of one block that one tile of queries computes. "Gathered" numbers count them.
+/// The keys of one block that one tile of queries computes, pass by pass. "Gathered" numbers count those of
+/// the pass.
 class TileColumns {
   int32_t vectors = 0;
-  int16_t numbers[kKeyVectors];   ///< of the gathered vectors, in the block
+  int16_t numbers[kKeyVectors];   ///< of the gathered vectors of all passes, in the block
   int8_t before[kKeyVectors + 2]; ///< how many gathered vectors come before each of the block's
-  bool hides = false;             ///< from some query, a gathered key that it could see otherwise
-  int64_t firstQuery, size;       ///< of the tile; of the layout's blocks
+  int64_t firstVector = 0;        ///< of the pass
+  bool hides = false;       ///< from some query, a key of the pass that it could see otherwise
+  int64_t firstQuery, size; ///< of the tile; of the layout's blocks
+  bool sparse;
   /// Of each row of blocks that the tile has queries of, the computed keys: a bit each.
   uint16_t computed[kQueryTile][kKeyVectors];
 
-  void compute(const BlockLayout &layout, int64_t query, int64_t queries, int64_t key,
-               int64_t keys);
-  void findHidden(const Sight<int64_t> &sight, int64_t query, int64_t queries, int64_t key,
-                  int64_t keys);
+  void compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys);
   int64_t rowsOf(int64_t queries) const {
     return (firstQuery + queries - 1) / size - firstQuery / size + 1;
   }
-
-public:
-  int64_t count = 0; ///< of gathered keys
-
-  TileColumns(const Sight<int64_t> &sight, const BlockLayout *layout, int64_t query,
-              int64_t queries, int64_t key, int64_t keys);
-
-  /// How many gathered keys come before the block's key number `key`, 0 <= key <= the block's count.
-  int64_t upTo(int64_t key) const {
+  /// How many gathered keys of all passes come before the block's key number `key`.
+  int64_t allUpTo(int64_t key) const {
     int64_t vector = key / kPad, first = before[vector];
     return first * kPad + (before[vector + 1] > first ? key % kPad : 0);
   }
+
+public:
+  int64_t count = 0; ///< of the pass's keys
+
+  TileColumns(const BlockLayout *layout, int64_t query, int64_t queries, int64_t key, int64_t keys);
+
+  /// The passes of `size` keys that have some of the block's keys [key, keyEnd): first and end.
+  struct Passes {
+    int64_t first, end;
+  };
+  Passes passes(int64_t key, int64_t keyEnd, int64_t size) const {
+    int64_t first = allUpTo(key), end = allUpTo(keyEnd);
+    return {first / size, first < end ? (end - 1) / size + 1 : first / size};
+  }
+  /// Turns to a pass, of a tile of `queries` and a block of `keys`, from number `key` on.
+  void begin(int64_t pass, int64_t passSize, const Sight<int64_t> &sight, int64_t queries,
+             int64_t key, int64_t keys);
+
+  /// How many gathered keys come before the block's key number `key`, 0 <= key <= the block's count.
+  int64_t upTo(int64_t key) const {
+    return std::clamp<int64_t>(allUpTo(key) - firstVector * kPad, 0, count);
+  }
   /// Where a gathered vector begins in the block.
-  int64_t keyOf(int64_t vector) const { return numbers[vector] * kPad; }
-  const int16_t *numbersFrom(int64_t vector) const { return numbers + vector; }
+  int64_t keyOf(int64_t vector) const { return numbers[firstVector + vector] * kPad; }
+  const int16_t *numbersFrom(int64_t vector) const { return numbers + firstVector + vector; }
   bool adjacent(int64_t vector, int64_t count) const {
-    return numbers[vector + count - 1] == numbers[vector] + count - 1;
+    const int16_t *of = numbersFrom(vector);
+    return of[count - 1] == of[0] + count - 1;
   }
   /// Calls visit(gathered, key, count) for runs of gathered keys [first, end) that are adjacent in the block,
   /// in order. first: a multiple of kPad.
   template <typename Visit> void forRuns(int64_t first, int64_t end, Visit visit) const {
     while (first < end) {
       int64_t vector = first / kPad, next = vector + 1;
-      while (next * kPad < end && numbers[next] == numbers[next - 1] + 1)
+      while (next * kPad < end && adjacent(next - 1, 2))
         ++next;
       visit(first, keyOf(vector), std::min(next * kPad, end) - first);
       first = next * kPad;

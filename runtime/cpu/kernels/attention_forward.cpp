@@ -7,7 +7,7 @@
 //
 // and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
 // rows, once per block for all queries of all heads that share them. Dropout's factor is part of the
-// last division.
+// last division. With a layout, a tile gathers the keys that it computes (attention_columns.h).
 //
 // A 16-bit O is rounded when it is complete. Until then its float sums are kept for a few hundred
 // queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
@@ -22,27 +22,17 @@ namespace partita_rt {
 
 //===-- Shared with the backward pass -------------------------------------------------------===//
 
-/// out[rows, columns] = a times the gathered columns of kT from number j on.
-static void microColumns(int64_t rows, MatrixA a, const float *kT, const TileColumns &gathered,
-                         int64_t j, int64_t pitch, float *out, int64_t columns, int64_t width) {
-  int64_t vector = j / kPad, vectors = columns / kPad;
-  if (kWide == kPad && !gathered.adjacent(vector, vectors))
-    return microGathered(rows, a, kT, gathered.numbersFrom(vector), vectors, pitch, out, kKeyBlock,
-                         width);
-  microRows(rows, a, kT + gathered.keyOf(vector), pitch, out, kKeyBlock, columns, width, false);
-}
-
 void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q, const float *kT,
                int64_t width) {
-  constexpr int64_t kPanel = kTileVectors * kWide; // keys whose part of K^T stays in the L1 cache
-  int64_t pitch = padded(tile.keys), gathered = padded(tile.columns.count);
-  for (int64_t j = 0; j < gathered; j += kPanel)
+  constexpr int64_t kColumns = kPanels * kPad; // whose panels of K^T stay in the L1 cache
+  int64_t gathered = padded(tile.columns.count);
+  for (int64_t j = 0; j < gathered; j += kColumns)
     for (int64_t i = 0; i < tile.queries; i += kTileRows) {
       int64_t rows = tile.rowsFrom(i), seen = padded(tile.seen(i + rows - 1));
-      int64_t columns = std::min({kPanel, gathered - j, seen - j});
+      int64_t columns = std::min({kColumns, gathered - j, seen - j});
       if (columns > 0)
-        microColumns(rows, {q.row(i), q.stride, 1}, kT, tile.columns, j, pitch,
-                     out + i * kKeyBlock + j, columns, width);
+        microPanels(rows, {q.row(i), q.stride, 1}, kT, tile.columns.numbersFrom(j / kPad),
+                    columns / kPad, out + i * kKeyBlock + j, kKeyBlock, width);
     }
 }
 
@@ -102,16 +92,9 @@ struct Running {
         blocks(tileBlocks(Sight<int64_t>(shape, batch), layoutOf(shape, head), keyBlock(shape))) {}
 };
 
-struct KeyBlock {
-  int64_t first, count;
-  bool packed; ///< a tile has needed it
-  alignas(64) float kT[kBlockElements];
-  alignas(64) float v[kBlockElements];
-  void begin(int64_t key, int64_t size, const AttentionShape &shape) {
-    first = key;
-    count = std::min(size, shape.keySequence - key);
-    packed = false;
-  }
+struct KeyBlock : PackedKeys {
+  float *kT; ///< panels of [headDim, kPad]
+  float *v;  ///< [keys, padded(valueDim)]
 };
 
 template <typename T, typename B> struct HeadForward {
@@ -218,28 +201,34 @@ template <typename T, typename B> struct Forward {
             layoutOf(shape, h),
             HeadDrops(shape, b, h)};
   }
-  void pack(KeyBlock &block, int64_t b, int64_t kv) const {
-    int64_t key = block.first;
-    packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
-    packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
-    block.packed = true;
+  void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
+    block.need(columns, [&](int64_t key, int64_t keys) {
+      packTransposed(block.kT + key * shape.headDim, headOf(k, b, kv), block.first + key, keys,
+                     shape.headDim);
+      packRows(block.v + key * padded(shape.valueDim), headOf(v, b, kv), block.first + key, keys,
+               shape.valueDim);
+    });
   }
   /// Computes the tiles of queries [first, last) that compute some of the block's keys.
   void tiles(KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first, int64_t last,
              float *sums) const {
     HeadForward<T, B> of = head(b, h);
+    int64_t size = passSize(shape);
     for (int64_t query = first; query < last; query += kQueryTile) {
       const TileBlocks &blocks = running.blocks[size_t(query / kQueryTile)];
       if (block.first < blocks.first || block.first > blocks.last)
         continue;
       ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
       bool begins = block.first == blocks.first, ends = block.first == blocks.last;
-      if (tile.columns.count == 0 && !begins && !ends)
-        continue;
-      if (!block.packed)
-        pack(block, b, h / shape.groups);
-      forwardTile(of, block, tile, running, shape, begins, ends,
-                  sums ? sums + (query - first) * padded(shape.valueDim) : nullptr);
+      auto [pass, end] = tile.passes(size);
+      if (begins && ends && pass == end)
+        ++end; // the queries see nothing
+      for (int64_t i = pass; i < end; ++i) {
+        tile.begin(i, size);
+        pack(block, tile.columns, b, h / shape.groups);
+        forwardTile(of, block, tile, running, shape, begins && i == pass, ends && i + 1 == end,
+                    sums ? sums + (query - first) * padded(shape.valueDim) : nullptr);
+      }
     }
   }
 };
@@ -247,7 +236,8 @@ template <typename T, typename B> struct Forward {
 /// Loops over blocks of keys outside, so each is packed once.
 template <typename B> void forwardHeads(const Forward<float, B> &call) {
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<2> space(shape);
+  KeyBlock block{{}, space.array(0), space.array(1)};
   int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
@@ -255,7 +245,7 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
       for (int64_t g = 0; g < shape.groups; ++g)
         running.emplace_back(shape, b, kv * shape.groups + g);
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        block.begin(key, blockSize, shape);
+        block.begin(key, shape);
         for (int64_t g = 0; g < shape.groups; ++g)
           call.tiles(block, running[size_t(g)], b, kv * shape.groups + g, 0, shape.sequence,
                      nullptr);
@@ -268,7 +258,8 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
 template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
   constexpr int64_t kSums = 64 << 10;
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<2> space(shape);
+  KeyBlock block{{}, space.array(0), space.array(1)};
   int64_t blockSize = keyBlock(shape), pitch = padded(shape.valueDim);
   int64_t queries = kSums / pitch / kQueryTile * kQueryTile;
   std::vector<float> sums(size_t(std::min(queries, shape.sequence) * pitch));
@@ -285,7 +276,7 @@ template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
           lastKey = std::max(lastKey, tile->last);
         }
         for (; key <= lastKey; key += blockSize) {
-          block.begin(key, blockSize, shape);
+          block.begin(key, shape);
           call.tiles(block, running, b, h, first, last, sums.data());
         }
       }

@@ -14,6 +14,7 @@
 #include "partita_rt/workspaces.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace partita_rt {
 
@@ -54,12 +55,11 @@ struct Adjacent {
     return *reinterpret_cast<const LooseWide *>(data + row * ld + vector * kWide);
   }
 };
-/// Vectors anywhere in rows of B.
+/// Vectors of different panels; a panel is [k, kPad], kWide == kPad.
 template <int Vectors> struct Apart {
   const float *data[Vectors];
-  int64_t ld;
   Wide at(int64_t row, int vector) const {
-    return *reinterpret_cast<const LooseWide *>(data[vector] + row * ld);
+    return *reinterpret_cast<const LooseWide *>(data[vector] + row * kPad);
   }
 };
 
@@ -103,29 +103,30 @@ inline void microRows(MatrixA a, const float *b, int64_t ldb, float *c, int64_t 
     microTile<Rows, 1>(a, Adjacent{b + j, ldb}, c + j, ldc, k, add);
 }
 
-/// c[Rows, Vectors * kWide] = a times vectors number at[0], at[1], ... of b's rows.
-template <int Rows, int Vectors>
-inline void microGathered(MatrixA a, const float *b, const int16_t *at, int64_t ldb, float *c,
-                          int64_t ldc, int64_t k) {
-  Apart<Vectors> apart;
-  apart.ld = ldb;
-  for (int j = 0; j < Vectors; ++j)
-    apart.data[j] = b + at[j] * kWide;
-  microTile<Rows, Vectors>(a, apart, c, ldc, k, false);
-}
-/// The same with up to kTileVectors vectors.
+/// c[Rows, vectors * kPad] = a times panels [k, kPad] number at[0], at[1], ... of b; up to kPanels of them.
+constexpr int64_t kPanels = std::max<int64_t>(kTileVectors * kWide / kPad, 1);
 template <int Rows>
-inline void microGathered(MatrixA a, const float *b, const int16_t *at, int64_t vectors,
-                          int64_t ldb, float *c, int64_t ldc, int64_t k) {
-  switch (vectors) {
-  case 4:
-    return microGathered<Rows, 4>(a, b, at, ldb, c, ldc, k);
-  case 3:
-    return microGathered<Rows, 3>(a, b, at, ldb, c, ldc, k);
-  case 2:
-    return microGathered<Rows, 2>(a, b, at, ldb, c, ldc, k);
-  default:
-    return microGathered<Rows, 1>(a, b, at, ldb, c, ldc, k);
+inline void microPanels(MatrixA a, const float *b, const int16_t *at, int64_t vectors, float *c,
+                        int64_t ldc, int64_t k) {
+  if constexpr (kWide == kPad) {
+    auto gathered = [&](auto count) {
+      constexpr int kVectors = count();
+      Apart<kVectors> apart;
+      for (int j = 0; j < kVectors; ++j)
+        apart.data[j] = b + at[j] * k * kPad;
+      microTile<Rows, kVectors>(a, apart, c, ldc, k, false);
+    };
+    if (vectors == 4)
+      gathered(std::integral_constant<int, 4>());
+    else if (vectors == 3)
+      gathered(std::integral_constant<int, 3>());
+    else if (vectors == 2)
+      gathered(std::integral_constant<int, 2>());
+    else
+      gathered(std::integral_constant<int, 1>());
+  } else {
+    for (int64_t j = 0; j < vectors; ++j)
+      microRows<Rows>(a, b + at[j] * k * kPad, kPad, c + j * kPad, ldc, kPad, k, false);
   }
 }
 
@@ -150,9 +151,9 @@ inline void microRows(int64_t rows, MatrixA a, const float *b, int64_t ldb, floa
                       int64_t n, int64_t k, bool add) {
   withRows(rows, [&](auto count) { microRows<count()>(a, b, ldb, c, ldc, n, k, add); });
 }
-inline void microGathered(int64_t rows, MatrixA a, const float *b, const int16_t *at,
-                          int64_t vectors, int64_t ldb, float *c, int64_t ldc, int64_t k) {
-  withRows(rows, [&](auto count) { microGathered<count()>(a, b, at, vectors, ldb, c, ldc, k); });
+inline void microPanels(int64_t rows, MatrixA a, const float *b, const int16_t *at, int64_t vectors,
+                        float *c, int64_t ldc, int64_t k) {
+  withRows(rows, [&](auto count) { microPanels<count()>(a, b, at, vectors, c, ldc, k); });
 }
 
 } // namespace partita_rt
