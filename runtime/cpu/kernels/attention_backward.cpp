@@ -100,8 +100,14 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, con
     float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
     int64_t query = tile.query + i, seen = tile.seen(i);
     float shift = head.logSumExp[query];
-    if (shift == -std::numeric_limits<float>::infinity())
-      seen = 0; // the query saw only masked keys: its output is constant
+    clearBehind(pRow, seen, tile.columns.count);
+    clearBehind(dsRow, seen, tile.columns.count);
+    if (shift == -std::numeric_limits<float>::infinity()) {
+      // The query saw only masked keys: its output is constant. Others of its group see these.
+      std::fill_n(pRow, padded(seen), 0.0f);
+      std::fill_n(dsRow, padded(seen), 0.0f);
+      continue;
+    }
     if (!plain && seen > 0)
       maskRow(pRow, scaleOfScores, head.bias.row(query).from(tile.key), tile.columns, i,
               std::min(tile.hidden(i), seen), seen);
@@ -124,8 +130,6 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, con
       addToBias(head.dbias.row(query).from(tile.key), dsRow, tile.columns, seen);
     for (int64_t j = 0; j < seen; j += kLanes)
       store(dsRow + j, load(dsRow + j) * splat(scaleOfScores));
-    clearBehind(pRow, seen, tile.columns.count);
-    clearBehind(dsRow, seen, tile.columns.count);
   }
 }
 
