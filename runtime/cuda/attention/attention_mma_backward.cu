@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   int headEnd = int((kv + 1) * shape.groups), lastKey = min(key + kKeys, sight.keys) - 1;
-  auto computed = [&](QueryTile tile) { // the first such tile at `tile` or after it
+  auto computed = [&](QueryTile tile) -> QueryTile { // the first such tile at `tile` or after it
     if constexpr (kBlocks)
       for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
         int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
       }
     return tile;
   };
-  auto follows = [&](int number, const QueryTile &tile) { // is there a tile of this number?
+  auto follows = [&](int number, const QueryTile &tile) -> bool { // is there a tile of this number?
     return kBlocks ? tile.head < headEnd : number < range.tiles;
   };
   QueryTile tile = computed({int(kv * shape.groups), range.first}), next = tile;
