@@ -82,6 +82,25 @@ template <typename T, int D> struct QueryCopies {
   }
 };
 
+/// The first tile of queries at `tile` or after it that computes some of keys [key, lastKey]; with a head of
+/// headEnd if there is none. Without layouts all do.
+template <bool kBlocks, int kQueries>
+__device__ inline QueryTile computedTile(const AttentionShape &shape, QueryTile tile,
+                                         const QueryTiles &range, int headEnd, int key,
+                                         int lastKey) {
+  if constexpr (kBlocks) {
+    for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
+      int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
+                                     lastKey, tile.query, range.end);
+      if (query < range.end) {
+        tile.query = query;
+        break;
+      }
+    }
+  }
+  return tile;
+}
+
 /// Stores the rows of dk and dv of a warp's keys, from `first` on; `ownKeys`, `ownValues`: room for them.
 template <int D, typename T, int kTiles>
 __device__ inline void
@@ -115,15 +134,8 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   int headEnd = int((kv + 1) * shape.groups), lastKey = min(key + kKeys, sight.keys) - 1;
-  auto computed = [&](QueryTile tile) -> QueryTile { // the first such tile at `tile` or after it
-    if constexpr (kBlocks)
-      for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
-        int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
-                                       lastKey, tile.query, range.end);
-        if (query < range.end)
-          return QueryTile{tile.head, query};
-      }
-    return tile;
+  auto computed = [&](const QueryTile &tile) {
+    return computedTile<kBlocks, kQueries>(shape, tile, range, headEnd, key, lastKey);
   };
   auto follows = [&](int number, const QueryTile &tile) -> bool { // is there a tile of this number?
     return kBlocks ? tile.head < headEnd : number < range.tiles;
