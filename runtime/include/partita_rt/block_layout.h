@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_BLOCK_LAYOUT_H
 #define PARTITA_RT_BLOCK_LAYOUT_H
 
-#include "partita_rt/host_device.h"
+#include "host_device.h"
 #include <cstdint>
 
 namespace partita_rt {
