@@ -3,24 +3,19 @@
 #ifndef PARTITA_RT_CPU_KERNELS_ATTENTION_H
 #define PARTITA_RT_CPU_KERNELS_ATTENTION_H
 
+#include "cpu/kernels/attention_columns.h"
 #include "cpu/kernels/drops.h"
 #include "cpu/kernels/micro_gemm.h"
 #include "cpu/kernels/rows.h"
 #include "cpu/kernels/storage.h"
 #include "partita_rt/attention_drops.h"
-#include "partita_rt/attention_sight.h"
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace partita_rt {
 
-/// Queries per tile: a multiple of kTileRows whose rows fit into the L1 cache.
-constexpr int64_t kQueryTile = 48;
-/// Max keys per block; fewer if heads are wide, so that a packed block has at most kBlockElements
-/// elements (64 KiB).
-constexpr int64_t kKeyBlock = 256;
-constexpr int64_t kBlockElements = 16384;
 constexpr int64_t kLargestHead = kBlockElements / kPad;
 
 /// One head of one sequence.
@@ -34,21 +29,57 @@ template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
-/// A tile of queries, from `query` on, and a block of keys.
-struct TileOfBlock {
-  bool begins; ///< the block is the first that the tile sees; the first of all, if it sees none
-  bool meets;  ///< some of the queries see some of the keys
-  TileOfBlock(const Sight<int64_t> &sight, int64_t query, int64_t key, int64_t keys) {
-    int64_t first = sight.first(query), last = std::min(query + kQueryTile, sight.queries) - 1;
-    begins = key <= first && (first < key + keys || key + keys >= sight.keys);
-    meets = sight.meets(query, last, key, key + keys);
-  }
-};
-
-inline int64_t keyBlock(const AttentionShape &shape) {
+/// Keys of a pass.
+inline int64_t passSize(const AttentionShape &shape) {
   int64_t widest = padded(std::max(shape.headDim, shape.valueDim));
   return std::min(kKeyBlock, kBlockElements / widest / kPad * kPad);
 }
+/// Keys of a block.
+inline int64_t keyBlock(const AttentionShape &shape) {
+  return passSize(shape) * (shape.blocks ? kSparseBlocks : 1);
+}
+
+/// Arrays of a block of keys: on the stack, or, for the longer blocks of layouts, on the heap.
+template <int kArrays> class BlockSpace {
+  alignas(64) float own[kArrays * kBlockElements];
+  std::vector<float> more;
+  float *data = own;
+  int64_t each = kBlockElements;
+
+public:
+  explicit BlockSpace(const AttentionShape &shape) {
+    if (!shape.blocks)
+      return;
+    each *= kSparseBlocks;
+    more.resize(size_t(kArrays * each) + kPad);
+    data = more.data() + (64 - reinterpret_cast<uintptr_t>(more.data()) % 64) % 64 / sizeof(float);
+  }
+  float *array(int number) { return data + number * each; }
+};
+
+/// A block of keys, of which each vector is packed when a tile first needs it.
+class PackedKeys {
+  uint64_t packed = 0; ///< a bit per vector
+  static_assert(kKeyVectors <= 64);
+
+public:
+  int64_t first = 0, count = 0;
+  void begin(int64_t key, const AttentionShape &shape) {
+    first = key;
+    count = std::min(keyBlock(shape), shape.keySequence - key);
+    packed = 0;
+  }
+  /// Calls pack(key, keys) for the vectors of a tile's pass that are not packed yet; key: in the block.
+  template <typename Pack> void need(const TileColumns &columns, Pack pack) {
+    for (int64_t v = 0; v * kPad < columns.count; ++v) {
+      int64_t key = columns.keyOf(v);
+      if (packed >> key / kPad & 1)
+        continue;
+      packed |= uint64_t(1) << key / kPad;
+      pack(key, std::min(kPad, count - key));
+    }
+  }
+};
 
 /// The dropped probabilities of one head; none if the call has no dropout.
 struct HeadDrops {
@@ -60,17 +91,31 @@ struct HeadDrops {
   }
   explicit operator bool() const { return drops.has_value(); }
   float scale() const { return drops ? drops->scale : 1.0f; }
-  /// Calls visit(j, dropped) for a query's keys [key, key + count).
+  /// Calls visit(j, dropped) for the first `count` gathered keys j of a query, of a block that begins at `key`.
   template <typename Visit>
-  void forKeys(int64_t query, int64_t key, int64_t count, Visit visit) const {
-    forDropped(drops->drops, drops->row(batch, head, query) + key, count, visit);
+  void forKeys(int64_t query, int64_t key, const TileColumns &columns, int64_t count,
+               Visit visit) const {
+    int64_t row = drops->row(batch, head, query) + key;
+    columns.forRuns(0, count, [&](int64_t gathered, int64_t first, int64_t n) {
+      forDropped(drops->drops, row + first, n,
+                 [&](int64_t j, bool dropped) { visit(gathered + j, dropped); });
+    });
   }
 };
 
+/// Throws Error if the kernels cannot make the call.
 inline void checkAttention(const AttentionShape &shape) {
   if (shape.headDim > kLargestHead || shape.valueDim > kLargestHead)
     fail("attention: heads of %lld elements, at most %lld are possible",
          (long long)std::max(shape.headDim, shape.valueDim), (long long)kLargestHead);
+  for (int64_t head = 0; shape.blocks && head < shape.heads; ++head) {
+    const BlockLayout &layout = layoutOfHead(*shape.blocks, head);
+    int64_t positions = int64_t(layout.n) * layout.size;
+    if (positions != shape.sequence || positions != shape.keySequence)
+      fail("attention: a layout of %d x %d blocks of %d positions, for %lld queries and %lld keys",
+           int(layout.n), int(layout.n), int(layout.size), (long long)shape.sequence,
+           (long long)shape.keySequence);
+  }
 }
 
 /// Sets out[rows, padded(width)] to rows of a head, followed by zeros.
@@ -84,15 +129,13 @@ inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t r
   }
 }
 
-/// Sets out[width, padded(rows)] to the transpose, followed by zeros.
+/// Sets a panel [width, kPad] to the transpose of up to kPad rows, followed by zeros.
 template <typename T>
-inline void packTransposed(float *out, const HeadRows<const T> &in, int64_t first, int64_t rows,
+inline void packTransposed(float *panel, const HeadRows<const T> &in, int64_t first, int64_t rows,
                            int64_t width) {
-  int64_t pitch = padded(rows);
-  for (int64_t i0 = 0; i0 < pitch; i0 += kPad)
-    for (int64_t d = 0; d < width; ++d)
-      for (int64_t i = i0; i < i0 + kPad; ++i)
-        out[d * pitch + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
+  for (int64_t d = 0; d < width; ++d)
+    for (int64_t i = 0; i < kPad; ++i)
+      panel[d * kPad + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
 }
 
 /// Returns a tile's rows in float: in place, or packed into `space` if they are stored in 16 bits.
@@ -107,8 +150,8 @@ inline HeadRows<const float> tileRows(const HeadRows<const T> &in, int64_t first
   }
 }
 
-/// Zeros the elements of a tile's row after the `seen` keys that matmuls read: they read a group of
-/// rows as far as its last row sees, less than kTileRows keys further than its first. The caller
+/// Zeros the elements of a tile's row of gathered `keys` after the `seen` ones that matmuls read: they read a
+/// group of rows as far as its last row sees, less than kTileRows keys further than its first. The caller
 /// computes full vectors, so elements up to the next full vector are left alone.
 inline void clearBehind(float *row, int64_t seen, int64_t keys) {
   int64_t end = std::min(padded(keys), padded(seen) + kPad);
@@ -141,21 +184,51 @@ HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t 
           scores.columnStride};
 }
 
-/// row[seen] = scale * row + bias, with -inf for the first `hidden` keys. B: const float, Half or
+/// row[seen] = scale * row + bias, of gathered keys, with -inf for the first `hidden` ones and those that row
+/// number `query` of the tile does not compute. bias: from the block's first key on. B: const float, Half or
 /// BFloat16.
 template <typename B>
-void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t seen);
+void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &columns, int64_t query,
+             int64_t hidden, int64_t seen);
 
-/// tile[queries, keys padded] = q[queries, width] * kT[width, keys], where q's first row is query
-/// number `query`. Computes, for each group of rows, only the vectors that its last query sees.
-void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
-               const float *kT, int64_t key, int64_t keys, int64_t width,
-               const Sight<int64_t> &sight);
+/// A tile of queries, from number `query` on, and the keys that it computes, in a pass, of a block of `keys` keys
+/// from `key` on.
+struct ScoreTile {
+  int64_t query, queries, key, keys;
+  const Sight<int64_t> &sight;
+  TileColumns columns;
+  ScoreTile(const Sight<int64_t> &sight, const BlockLayout *layout, int64_t query, int64_t key,
+            int64_t keys)
+      : query(query), queries(std::min(kQueryTile, sight.queries - query)), key(key), keys(keys),
+        sight(sight), columns(layout, query, queries, key, keys) {}
+  /// The passes that have keys which some query sees.
+  TileColumns::Passes passes(int64_t size) const {
+    int64_t first = sight.first(query) - key, end = sight.end(query + queries - 1) - key;
+    return columns.passes(std::clamp<int64_t>(first, 0, keys), std::clamp<int64_t>(end, 0, keys),
+                          size);
+  }
+  void begin(int64_t pass, int64_t size) { columns.begin(pass, size, sight, queries, key, keys); }
+  /// How many gathered keys there are before the end of what query number `row` of the tile sees,
+  int64_t seen(int64_t row) const {
+    return columns.upTo(std::clamp<int64_t>(sight.end(query + row) - key, 0, keys));
+  }
+  /// and before its beginning.
+  int64_t hidden(int64_t row) const {
+    return columns.upTo(std::clamp<int64_t>(sight.first(query + row) - key, 0, keys));
+  }
+  /// The rows of a group of at most kTileRows.
+  int64_t rowsFrom(int64_t row) const { return std::min<int64_t>(kTileRows, queries - row); }
+};
 
-/// out[queries, padded(width)] (+)= p[queries, keys] * v[keys, padded(width)], where p is zero, or
+/// out[queries, gathered keys padded] = q[queries, width] * kT; kT has the block's panels [width, kPad]. Computes,
+/// for each group of rows, only the vectors that its last query sees.
+void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q, const float *kT,
+               int64_t width);
+
+/// out[queries, padded(width)] (+)= p[queries, gathered keys] * v[keys, padded(width)], where p is zero, or
 /// not even read, after the keys that a group of queries sees.
-void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
-                int64_t key, int64_t keys, int64_t width, const Sight<int64_t> &sight, bool add);
+void weightTile(float *out, const ScoreTile &tile, const float *p, const float *v, int64_t width,
+                bool add);
 
 } // namespace partita_rt
 

@@ -30,17 +30,16 @@ template <typename T, typename B> struct HeadGradients {
   HeadScores<B> bias;
   HeadScores<float> dbias;
   Sight<int64_t> sight;
+  const BlockLayout *layout;
   HeadDrops drops;
 };
 
 /// A block of keys and values, packed as the matmuls need them, and their gradients.
-struct KeyBlock {
-  int64_t first, count;
-  alignas(64) float kT[kBlockElements]; ///< [headDim, keys]
-  alignas(64) float vT[kBlockElements]; ///< [valueDim, keys]
-  alignas(64) float k[kBlockElements];  ///< [keys, headDim]
-  alignas(64) float dk[kBlockElements];
-  alignas(64) float dv[kBlockElements];
+struct KeyBlock : PackedKeys {
+  float *kT; ///< panels of [headDim, kPad]
+  float *vT; ///< panels of [valueDim, kPad]
+  float *k;  ///< [keys, padded(headDim)]
+  float *dk, *dv;
 };
 
 template <typename T, typename B>
@@ -64,9 +63,12 @@ template <typename T, typename B> float shareOf(const HeadGradients<T, B> &head,
   ScoreRow<B> bias = head.bias.row(query);
   if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
     return 1.0f;
-  int64_t count = 0;
-  for (int64_t j = head.sight.first(query); j < head.sight.end(query); ++j)
-    count += bias.data[j * bias.stride] >= shift;
+  int64_t count = 0, first = head.sight.first(query), end = head.sight.end(query);
+  for (int64_t j = first; j < end; ++j) {
+    if (head.layout) // to the next computed key
+      j = firstComputed(*head.layout, query / head.layout->size, j, end);
+    count += j < end && bias.data[j * bias.stride] >= shift;
+  }
   return 1.0f / float(std::max<int64_t>(count, 1));
 }
 
@@ -81,28 +83,41 @@ void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
   });
 }
 
+/// dbias of the gathered keys of a query: bias begins at the block's first key.
+void addToBias(ScoreRow<float> dbias, const float *ds, const TileColumns &columns, int64_t seen) {
+  columns.forRuns(0, seen, [&](int64_t gathered, int64_t key, int64_t count) {
+    addToBias(dbias.from(key), ds + gathered, count);
+  });
+}
+
 /// Turns scores into P, its elements dropped, and dP into dS * scale, both 0 if a query does not see
 /// the key.
 template <typename T, typename B>
-void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, float scaleOfScores,
-                       int64_t query, int64_t queries, int64_t key, int64_t keys) {
-  bool plain = !head.bias.data && !head.sight.hidesBefore();
-  for (int64_t i = 0; i < queries; ++i) {
+void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, const ScoreTile &tile,
+                       float scaleOfScores) {
+  bool plain = !head.bias.data && !tile.sight.hidesBefore() && !tile.columns.hidesBlocks();
+  for (int64_t i = 0; i < tile.queries; ++i) {
     float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
-    int64_t seen = std::clamp<int64_t>(head.sight.end(query + i) - key, 0, keys);
-    float shift = head.logSumExp[query + i];
-    if (shift == -std::numeric_limits<float>::infinity())
-      seen = 0; // the query saw only masked keys: its output is constant
+    int64_t query = tile.query + i, seen = tile.seen(i);
+    float shift = head.logSumExp[query];
+    clearBehind(pRow, seen, tile.columns.count);
+    clearBehind(dsRow, seen, tile.columns.count);
+    if (shift == -std::numeric_limits<float>::infinity()) {
+      // The query saw only masked keys: its output is constant. Others of its group see these.
+      std::fill_n(pRow, padded(seen), 0.0f);
+      std::fill_n(dsRow, padded(seen), 0.0f);
+      continue;
+    }
     if (!plain && seen > 0)
-      maskRow(pRow, scaleOfScores, head.bias.row(query + i).from(key),
-              head.sight.first(query + i) - key, seen);
+      maskRow(pRow, scaleOfScores, head.bias.row(query).from(tile.key), tile.columns, i,
+              std::min(tile.hidden(i), seen), seen);
     alignas(64) float factors[kKeyBlock]; // of dropout
     if (head.drops)
-      head.drops.forKeys(query + i, key, seen, [&](int64_t j, bool dropped) {
+      head.drops.forKeys(query, tile.key, tile.columns, seen, [&](int64_t j, bool dropped) {
         factors[j] = dropped ? 0.0f : head.drops.scale();
       });
-    Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query + i]),
-          share = splat(shareOf(head, query + i));
+    Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query]),
+          share = splat(shareOf(head, query));
     for (int64_t j = 0; j < seen; j += kLanes) {
       Lanes probability = expLanes(load(pRow + j) * scale - splat(shift)) * share;
       probability = firstLanes(probability, seen - j, 0.0f);
@@ -112,24 +127,27 @@ void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, flo
       store(dsRow + j, firstLanes(dScore, seen - j, 0.0f)); // 0 * inf of an unset lane is NaN
     }
     if (head.dbias.data && seen > 0)
-      addToBias(head.dbias.row(query + i).from(key), dsRow, seen);
+      addToBias(head.dbias.row(query).from(tile.key), dsRow, tile.columns, seen);
     for (int64_t j = 0; j < seen; j += kLanes)
       store(dsRow + j, load(dsRow + j) * splat(scaleOfScores));
-    clearBehind(pRow, seen, keys);
-    clearBehind(dsRow, seen, keys);
   }
 }
 
-/// sums[keys, padded(width)] += tile^T[keys, queries] * rows[queries, padded(width)].
-void addTransposed(float *sums, const float *tile, const float *rows, const Sight<int64_t> &sight,
-                   int64_t query, int64_t queries, int64_t key, int64_t keys, int64_t width) {
-  int64_t pitch = padded(width);
-  for (int64_t j = 0; j < keys; j += kTileRows) {
-    int64_t count = std::min<int64_t>(kTileRows, keys - j);
-    int64_t skip = std::clamp<int64_t>(sight.firstQuery(key + j) - query, 0, queries);
-    microRows(count, {tile + skip * kKeyBlock + j, 1, kKeyBlock}, rows + skip * pitch, pitch,
-              sums + j * pitch, pitch, pitch, queries - skip, true);
-  }
+/// sums[keys, padded(width)] += weights^T[keys, queries] * rows[queries, padded(width)], of gathered keys; sums
+/// has all of the block.
+void addTransposed(float *sums, const float *weights, const float *rows, const ScoreTile &tile,
+                   int64_t width) {
+  int64_t pitch = padded(width), queries = tile.queries;
+  tile.columns.forRuns(0, tile.seen(queries - 1), [&](int64_t gathered, int64_t key, int64_t keys) {
+    for (int64_t j = 0; j < keys; j += kTileRows) {
+      int64_t count = std::min<int64_t>(kTileRows, keys - j);
+      int64_t skip = tile.sight.firstQuery(tile.key + key + j) - tile.query;
+      skip = std::clamp<int64_t>(skip, 0, queries);
+      microRows(count, {weights + skip * kKeyBlock + gathered + j, 1, kKeyBlock},
+                rows + skip * pitch, pitch, sums + (key + j) * pitch, pitch, pitch, queries - skip,
+                true);
+    }
+  });
 }
 
 /// Copies rows of packed sums to a head.
@@ -141,34 +159,33 @@ void writeRows(const HeadRows<T> &out, const float *rows, int64_t first, int64_t
 }
 
 template <typename T, typename B>
-void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const AttentionShape &shape,
-                  int64_t query, bool begins) {
+void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const ScoreTile &tile,
+                  const AttentionShape &shape, bool begins) {
   alignas(64) float p[kQueryTile * kKeyBlock];
   alignas(64) float ds[kQueryTile * kKeyBlock];
   alignas(64) float rows[kQueryTile * kLargestHead];
-  int64_t queries = std::min(kQueryTile, shape.sequence - query), key = block.first;
-  int64_t keys = std::min(block.count, head.sight.end(query + queries - 1) - key);
-  int64_t pitch = padded(shape.headDim);
+  int64_t query = tile.query, queries = tile.queries, pitch = padded(shape.headDim);
+  bool some = tile.seen(queries - 1) > 0;
 
-  if (keys > 0) {
-    scoreTile(p, tileRows(head.q, query, queries, shape.headDim, rows), query, queries, block.kT,
-              key, block.count, shape.headDim, head.sight);
-    scoreTile(ds, tileRows(head.dout, query, queries, shape.valueDim, rows), query, queries,
-              block.vT, key, block.count, shape.valueDim, head.sight);
-    differentiateTile(p, ds, head, shape.scale, query, queries, key, block.count);
+  if (some) {
+    scoreTile(p, tile, tileRows(head.q, query, queries, shape.headDim, rows), block.kT,
+              shape.headDim);
+    scoreTile(ds, tile, tileRows(head.dout, query, queries, shape.valueDim, rows), block.vT,
+              shape.valueDim);
+    differentiateTile(p, ds, head, tile, shape.scale);
     if (kIsFloat<T>) // else the rows already hold dout
       packRows(rows, head.dout, query, queries, shape.valueDim);
-    addTransposed(block.dv, p, rows, head.sight, query, queries, key, keys, shape.valueDim);
+    addTransposed(block.dv, p, rows, tile, shape.valueDim);
     packRows(rows, head.q, query, queries, shape.headDim);
-    addTransposed(block.dk, ds, rows, head.sight, query, queries, key, keys, shape.headDim);
+    addTransposed(block.dk, ds, rows, tile, shape.headDim);
   }
   float *dq = kIsFloat<T> ? rows : head.dqSums + query * pitch;
   if (begins)
     std::fill(dq, dq + queries * pitch, 0.0f);
   else if (kIsFloat<T>)
     packRows(rows, head.dq, query, queries, shape.headDim);
-  if (keys > 0)
-    weightTile(dq, ds, query, queries, block.k, key, block.count, shape.headDim, head.sight, true);
+  if (some)
+    weightTile(dq, tile, ds, block.k, shape.headDim, true);
   if (kIsFloat<T>)
     writeRows(head.dq, dq, query, queries, shape.headDim);
 }
@@ -209,33 +226,60 @@ template <typename T, typename B> struct Backward {
             headOf(bias, biasData, b, h),
             headOf(dbias, dbias.data, b, h),
             Sight<int64_t>(shape, b),
+            layoutOf(shape, h),
             HeadDrops(shape, b, h)};
+  }
+  void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
+    block.need(columns, [&](int64_t key, int64_t keys) {
+      int64_t first = block.first + key;
+      packTransposed(block.kT + key * shape.headDim, headOf(k, b, kv), first, keys, shape.headDim);
+      packTransposed(block.vT + key * shape.valueDim, headOf(v, b, kv), first, keys,
+                     shape.valueDim);
+      packRows(block.k + key * padded(shape.headDim), headOf(k, b, kv), first, keys, shape.headDim);
+    });
+  }
+  /// The tiles of one head that compute some of a block's keys.
+  void tiles(KeyBlock &block, const std::vector<TileBlocks> &blocks, int64_t b, int64_t h) const {
+    HeadGradients<T, B> of = head(b, h);
+    int64_t size = passSize(shape);
+    for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
+      const TileBlocks &range = blocks[size_t(query / kQueryTile)];
+      if (block.first < range.first || block.first > range.last)
+        continue;
+      ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
+      bool begins = block.first == range.first;
+      auto [pass, end] = tile.passes(size);
+      if (begins && pass == end)
+        ++end; // the queries see nothing
+      for (int64_t i = pass; i < end; ++i) {
+        tile.begin(i, size);
+        pack(block, tile.columns, b, h / shape.groups);
+        backwardTile(of, block, tile, shape, begins && i == pass);
+      }
+    }
   }
 };
 
 template <typename T, typename B> void backwardHeads(const Backward<T, B> &call) {
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<5> space(shape);
+  KeyBlock block{
+      {}, space.array(0), space.array(1), space.array(2), space.array(3), space.array(4)};
   int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       int64_t firstHead = kv * shape.groups, lastHead = firstHead + shape.groups;
-      for (int64_t h = firstHead; h < lastHead; ++h)
+      std::vector<std::vector<TileBlocks>> blocks; // of each head
+      for (int64_t h = firstHead; h < lastHead; ++h) {
         computeDelta(call.head(b, h), shape);
+        blocks.push_back(tileBlocks(Sight<int64_t>(shape, b), layoutOf(shape, h), blockSize));
+      }
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        block.first = key;
-        block.count = std::min(blockSize, shape.keySequence - key);
-        packTransposed(block.kT, headOf(call.k, b, kv), key, block.count, shape.headDim);
-        packTransposed(block.vT, headOf(call.v, b, kv), key, block.count, shape.valueDim);
-        packRows(block.k, headOf(call.k, b, kv), key, block.count, shape.headDim);
-        std::fill(block.dk, block.dk + block.count * padded(shape.headDim), 0.0f);
-        std::fill(block.dv, block.dv + block.count * padded(shape.valueDim), 0.0f);
+        block.begin(key, shape);
+        std::fill_n(block.dk, block.count * padded(shape.headDim), 0.0f);
+        std::fill_n(block.dv, block.count * padded(shape.valueDim), 0.0f);
         for (int64_t h = firstHead; h < lastHead; ++h)
-          for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
-            TileOfBlock tile(Sight<int64_t>(shape, b), query, key, block.count);
-            if (tile.begins || tile.meets)
-              backwardTile(call.head(b, h), block, shape, query, tile.begins);
-          }
+          call.tiles(block, blocks[size_t(h - firstHead)], b, h);
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
         writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);
       }

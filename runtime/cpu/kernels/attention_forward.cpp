@@ -7,7 +7,7 @@
 //
 // and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
 // rows, once per block for all queries of all heads that share them. Dropout's factor is part of the
-// last division.
+// last division. With a layout, a tile gathers the keys that it computes (attention_columns.h).
 //
 // A 16-bit O is rounded when it is complete. Until then its float sums are kept for a few hundred
 // queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
@@ -22,51 +22,59 @@ namespace partita_rt {
 
 //===-- Shared with the backward pass -------------------------------------------------------===//
 
-void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
-               const float *kT, int64_t key, int64_t keys, int64_t width,
-               const Sight<int64_t> &sight) {
-  int64_t pitch = padded(keys), panel = kTileVectors * kWide;
-  for (int64_t j = 0; j < pitch; j += panel) // a panel of K^T stays in the L1 cache
-    for (int64_t i = 0; i < queries; i += kTileRows) {
-      int64_t rows = std::min<int64_t>(kTileRows, queries - i);
-      int64_t seen = padded(std::min(keys, sight.end(query + i + rows - 1) - key));
-      int64_t columns = std::min({panel, pitch - j, seen - j});
+void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q, const float *kT,
+               int64_t width) {
+  constexpr int64_t kColumns = kPanels * kPad; // whose panels of K^T stay in the L1 cache
+  int64_t gathered = padded(tile.columns.count);
+  for (int64_t j = 0; j < gathered; j += kColumns)
+    for (int64_t i = 0; i < tile.queries; i += kTileRows) {
+      int64_t rows = tile.rowsFrom(i), seen = padded(tile.seen(i + rows - 1));
+      int64_t columns = std::min({kColumns, gathered - j, seen - j});
       if (columns > 0)
-        microRows(rows, {q.row(i), q.stride, 1}, kT + j, pitch, tile + i * kKeyBlock + j, kKeyBlock,
-                  columns, width, false);
+        microPanels(rows, {q.row(i), q.stride, 1}, kT, tile.columns.numbersFrom(j / kPad),
+                    columns / kPad, out + i * kKeyBlock + j, kKeyBlock, width);
     }
 }
 
-void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
-                int64_t key, int64_t keys, int64_t width, const Sight<int64_t> &sight, bool add) {
+void weightTile(float *out, const ScoreTile &tile, const float *p, const float *v, int64_t width,
+                bool add) {
   constexpr int64_t kPanel = 64; // keys whose rows of V stay in the L1 cache
   int64_t pitch = padded(width);
-  for (int64_t j = 0; j < keys; j += kPanel)
-    for (int64_t i = 0; i < queries; i += kTileRows) {
-      int64_t rows = std::min<int64_t>(kTileRows, queries - i);
-      int64_t seen = std::min(keys, sight.end(query + i + rows - 1) - key);
-      int64_t count = std::min(kPanel, seen - j);
-      if (count > 0 || (j == 0 && !add))
-        microRows(rows, {p + i * kKeyBlock + j, kKeyBlock, 1}, v + j * pitch, pitch,
-                  out + i * pitch, pitch, pitch, std::max<int64_t>(count, 0), add || j > 0);
+  for (int64_t j = 0; j < tile.columns.count; j += kPanel)
+    for (int64_t i = 0; i < tile.queries; i += kTileRows) {
+      int64_t rows = tile.rowsFrom(i), end = std::min(j + kPanel, tile.seen(i + rows - 1));
+      bool more = add || j > 0;
+      tile.columns.forRuns(j, end, [&](int64_t gathered, int64_t key, int64_t count) {
+        microRows(rows, {p + i * kKeyBlock + gathered, kKeyBlock, 1}, v + key * pitch, pitch,
+                  out + i * pitch, pitch, pitch, count, more);
+        more = true;
+      });
+      if (!more)
+        microRows(rows, {p, kKeyBlock, 1}, v, pitch, out + i * pitch, pitch, pitch, 0, false);
     }
 }
 
 template <typename B>
-void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t seen) {
+void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &columns, int64_t query,
+             int64_t hidden, int64_t seen) {
   for (int64_t j = 0; j < seen; j += kLanes) {
     int64_t n = std::min<int64_t>(kLanes, seen - j);
     Lanes score = load(row + j) * splat(scale);
     if (bias)
-      score += bias.stride ? loadUpTo(bias.data + j, n) : splat(*bias.data);
+      score += bias.stride ? loadUpTo(bias.data + columns.keyOf(j / kLanes), n) : splat(*bias.data);
     store(row + j, score); // a tile's row extends to a full vector
   }
-  std::fill(row, row + std::clamp<int64_t>(hidden, 0, seen),
-            -std::numeric_limits<float>::infinity());
+  std::fill_n(row, hidden, -std::numeric_limits<float>::infinity());
+  if (columns.hidesBlocks())
+    columns.hide(row, query, seen);
 }
-template void maskRow(float *, float, ScoreRow<const float>, int64_t, int64_t);
-template void maskRow(float *, float, ScoreRow<const Half>, int64_t, int64_t);
-template void maskRow(float *, float, ScoreRow<const BFloat16>, int64_t, int64_t);
+#define MASK_ROW(B)                                                                                \
+  template void maskRow(float *, float, ScoreRow<B>, const TileColumns &, int64_t, int64_t,        \
+                        int64_t);
+MASK_ROW(const float)
+MASK_ROW(const Half)
+MASK_ROW(const BFloat16)
+#undef MASK_ROW
 
 //===-- Forward -----------------------------------------------------------------------------===//
 
@@ -75,16 +83,18 @@ namespace {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// The running maximum (of scale * S) and sum per query of one head.
+/// The running maximum (of scale * S) and sum per query of one head, and the blocks that each tile computes.
 struct Running {
   std::vector<float> largest, sum;
-  explicit Running(int64_t n) : largest(size_t(n), kNone), sum(size_t(n), 0.0f) {}
+  std::vector<TileBlocks> blocks;
+  Running(const AttentionShape &shape, int64_t batch, int64_t head)
+      : largest(size_t(shape.sequence), kNone), sum(size_t(shape.sequence), 0.0f),
+        blocks(tileBlocks(Sight<int64_t>(shape, batch), layoutOf(shape, head), keyBlock(shape))) {}
 };
 
-struct KeyBlock {
-  int64_t first, count;
-  alignas(64) float kT[kBlockElements];
-  alignas(64) float v[kBlockElements];
+struct KeyBlock : PackedKeys {
+  float *kT; ///< panels of [headDim, kPad]
+  float *v;  ///< [keys, padded(valueDim)]
 };
 
 template <typename T, typename B> struct HeadForward {
@@ -93,27 +103,28 @@ template <typename T, typename B> struct HeadForward {
   HeadRows<const T> q;
   HeadScores<B> bias;
   Sight<int64_t> sight;
+  const BlockLayout *layout;
   HeadDrops drops;
 };
 
 /// Turns a tile of scores into probabilities relative to the running maximum, zero if a query does
 /// not see the key, and rescales the sums in `out`, unless the tile `begins` them.
 template <typename T, typename B>
-void softmaxTile(float *tile, float *out, int64_t pitch, Running &running,
-                 const HeadForward<T, B> &head, float scaleOfScores, int64_t query, int64_t queries,
-                 int64_t key, int64_t keys, bool begins) {
-  bool plain = !head.bias.data && !head.sight.hidesBefore();
+void softmaxTile(float *scores, float *out, int64_t pitch, Running &running,
+                 const HeadForward<T, B> &head, const ScoreTile &tile, float scaleOfScores,
+                 bool begins) {
+  bool plain = !head.bias.data && !tile.sight.hidesBefore() && !tile.columns.hidesBlocks();
   float scale = plain ? scaleOfScores : 1.0f;
-  for (int64_t i = 0; i < queries; ++i) {
-    float *row = tile + i * kKeyBlock;
-    int64_t seen = std::clamp<int64_t>(head.sight.end(query + i) - key, 0, keys);
-    clearBehind(row, seen, keys);
+  for (int64_t i = 0; i < tile.queries; ++i) {
+    float *row = scores + i * kKeyBlock;
+    int64_t query = tile.query + i, seen = tile.seen(i);
+    clearBehind(row, seen, tile.columns.count);
     if (seen == 0)
       continue;
     if (!plain)
-      maskRow(row, scaleOfScores, head.bias.row(query + i).from(key),
-              head.sight.first(query + i) - key, seen);
-    float &sumOf = running.sum[size_t(query + i)], &largestOf = running.largest[size_t(query + i)];
+      maskRow(row, scaleOfScores, head.bias.row(query).from(tile.key), tile.columns, i,
+              std::min(tile.hidden(i), seen), seen);
+    float &sumOf = running.sum[size_t(query)], &largestOf = running.largest[size_t(query)];
     float before = largestOf, largest = before;
     if (scale >= 0)
       largest = std::max(before, scale * tileMax(row, seen));
@@ -126,51 +137,46 @@ void softmaxTile(float *tile, float *out, int64_t pitch, Running &running,
     sumOf = sumOf * correction + sum;
     largestOf = largest;
     if (head.drops)
-      head.drops.forKeys(query + i, key, seen,
+      head.drops.forKeys(query, tile.key, tile.columns, seen,
                          [&](int64_t j, bool dropped) { row[j] = dropped ? 0.0f : row[j]; });
     if (!begins && correction != 1.0f)
       rowScale(out + i * pitch, correction, pitch);
   }
 }
 
-/// Computes one tile of queries of one head against one block of keys, the first that the tile sees
-/// if it `begins`. `sums`: the sums so far of a 16-bit out.
+/// Computes one tile of queries of one head against one block of keys, the first that the tile computes
+/// if it `begins`, the last one if it `ends`. `sums`: the sums so far of a 16-bit out.
 template <typename T, typename B>
-void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &running,
-                 const AttentionShape &shape, int64_t query, bool begins,
+void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, const ScoreTile &tile,
+                 Running &running, const AttentionShape &shape, bool begins, bool ends,
                  [[maybe_unused]] float *sums) {
-  alignas(64) float tile[kQueryTile * kKeyBlock];
+  alignas(64) float scores[kQueryTile * kKeyBlock];
   alignas(64) float space[kQueryTile * kLargestHead]; // out, or widened 16-bit queries
   float *out = space;
-  int64_t queries = std::min(kQueryTile, shape.sequence - query), width = shape.valueDim;
-  int64_t end = head.sight.end(query + queries - 1), key = block.first, pitch = padded(width);
-  int64_t keys = std::min(block.count, end - key);
+  int64_t query = tile.query, queries = tile.queries, width = shape.valueDim, pitch = padded(width);
   if constexpr (!kIsFloat<T>)
     out = sums;
   else if (!begins)
     packRows(out, head.out, query, queries, width);
-  if (keys > 0) {
-    // K^T was packed for the full block, so its pitch is the block's.
-    scoreTile(tile, tileRows(head.q, query, queries, shape.headDim, space), query, queries,
-              block.kT, key, block.count, shape.headDim, head.sight);
-    softmaxTile(tile, out, pitch, running, head, shape.scale, query, queries, key, block.count,
-                begins);
-    weightTile(out, tile, query, queries, block.v, key, block.count, width, head.sight, !begins);
+  if (tile.seen(queries - 1) > 0) {
+    scoreTile(scores, tile, tileRows(head.q, query, queries, shape.headDim, space), block.kT,
+              shape.headDim);
+    softmaxTile(scores, out, pitch, running, head, tile, shape.scale, begins);
+    weightTile(out, tile, scores, block.v, width, !begins);
   }
-  bool last = end <= key + block.count;
-  if (!kIsFloat<T> && !last)
+  if (!kIsFloat<T> && !ends)
     return;
   for (int64_t i = 0; i < queries; ++i) {
     float sum = running.sum[size_t(query + i)];
     T *row = head.out.row(query + i);
     // Every score is -inf. (No program asks for a query that sees no key at all.)
     bool hidden = sum == 0.0f, undefined = hidden && head.bias.data && !shape.zeroHidden;
-    if (last && hidden)
+    if (ends && hidden)
       fill(row, undefined ? kNaN : 0.0f, width);
     else
       for (int64_t d = 0; d < width; ++d)
-        row[d] = out[i * pitch + d] * (last ? head.drops.scale() / sum : 1.0f);
-    if (last && head.logSumExp)
+        row[d] = out[i * pitch + d] * (ends ? head.drops.scale() / sum : 1.0f);
+    if (ends && head.logSumExp)
       head.logSumExp[query + i] = undefined ? kNaN
                                   : hidden  ? kNone
                                             : running.largest[size_t(query + i)] + std::log(sum);
@@ -192,22 +198,37 @@ template <typename T, typename B> struct Forward {
             headOf(q, b, h),
             headOf(bias, biasData, b, h),
             Sight<int64_t>(shape, b),
+            layoutOf(shape, h),
             HeadDrops(shape, b, h)};
   }
-  void pack(KeyBlock &block, int64_t b, int64_t kv) const {
-    int64_t key = block.first;
-    packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
-    packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
+  void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
+    block.need(columns, [&](int64_t key, int64_t keys) {
+      packTransposed(block.kT + key * shape.headDim, headOf(k, b, kv), block.first + key, keys,
+                     shape.headDim);
+      packRows(block.v + key * padded(shape.valueDim), headOf(v, b, kv), block.first + key, keys,
+               shape.valueDim);
+    });
   }
-  /// Computes the tiles of queries [first, last) that see some of the block's keys.
-  void tiles(const KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first,
-             int64_t last, float *sums) const {
+  /// Computes the tiles of queries [first, last) that compute some of the block's keys.
+  void tiles(KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first, int64_t last,
+             float *sums) const {
     HeadForward<T, B> of = head(b, h);
+    int64_t size = passSize(shape);
     for (int64_t query = first; query < last; query += kQueryTile) {
-      TileOfBlock tile(of.sight, query, block.first, block.count);
-      if (tile.begins || tile.meets)
-        forwardTile(of, block, running, shape, query, tile.begins,
+      const TileBlocks &blocks = running.blocks[size_t(query / kQueryTile)];
+      if (block.first < blocks.first || block.first > blocks.last)
+        continue;
+      ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
+      bool begins = block.first == blocks.first, ends = block.first == blocks.last;
+      auto [pass, end] = tile.passes(size);
+      if (begins && ends && pass == end)
+        ++end; // the queries see nothing
+      for (int64_t i = pass; i < end; ++i) {
+        tile.begin(i, size);
+        pack(block, tile.columns, b, h / shape.groups);
+        forwardTile(of, block, tile, running, shape, begins && i == pass, ends && i + 1 == end,
                     sums ? sums + (query - first) * padded(shape.valueDim) : nullptr);
+      }
     }
   }
 };
@@ -215,15 +236,16 @@ template <typename T, typename B> struct Forward {
 /// Loops over blocks of keys outside, so each is packed once.
 template <typename B> void forwardHeads(const Forward<float, B> &call) {
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<2> space(shape);
+  KeyBlock block{{}, space.array(0), space.array(1)};
   int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
-      std::vector<Running> running(size_t(shape.groups), Running(shape.sequence));
+      std::vector<Running> running;
+      for (int64_t g = 0; g < shape.groups; ++g)
+        running.emplace_back(shape, b, kv * shape.groups + g);
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        block.first = key;
-        block.count = std::min(blockSize, shape.keySequence - key);
-        call.pack(block, b, kv);
+        block.begin(key, shape);
         for (int64_t g = 0; g < shape.groups; ++g)
           call.tiles(block, running[size_t(g)], b, kv * shape.groups + g, 0, shape.sequence,
                      nullptr);
@@ -236,22 +258,25 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
 template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
   constexpr int64_t kSums = 64 << 10;
   const AttentionShape &shape = call.shape;
-  KeyBlock block;
+  BlockSpace<2> space(shape);
+  KeyBlock block{{}, space.array(0), space.array(1)};
   int64_t blockSize = keyBlock(shape), pitch = padded(shape.valueDim);
   int64_t queries = kSums / pitch / kQueryTile * kQueryTile;
   std::vector<float> sums(size_t(std::min(queries, shape.sequence) * pitch));
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t h = 0; h < shape.heads; ++h) {
-      Running running(shape.sequence);
-      Sight<int64_t> sight(shape, b);
+      Running running(shape, b, h);
       for (int64_t first = 0; first < shape.sequence; first += queries) {
         int64_t last = std::min(first + queries, shape.sequence);
-        int64_t end = std::max<int64_t>(sight.end(last - 1), 1);
-        for (int64_t key = sight.first(first) / blockSize * blockSize; key < end;
-             key += blockSize) {
-          block.first = key;
-          block.count = std::min(blockSize, shape.keySequence - key);
-          call.pack(block, b, h / shape.groups);
+        auto tile = running.blocks.begin() + first / kQueryTile;
+        auto end = running.blocks.begin() + (last + kQueryTile - 1) / kQueryTile;
+        int64_t key = tile->first, lastKey = tile->last;
+        for (; tile != end; ++tile) {
+          key = std::min(key, tile->first);
+          lastKey = std::max(lastKey, tile->last);
+        }
+        for (; key <= lastKey; key += blockSize) {
+          block.begin(key, shape);
           call.tiles(block, running, b, h, first, last, sums.data());
         }
       }

@@ -4,7 +4,8 @@
 //     C[m, n] (+)= A[m, k] * B[k, n]
 //
 // A may have any strides (P and its transpose); B and C are row-major with rows of full vectors. A
-// register tile is 6 rows x 4 vectors with AVX-512, 6 x 2 otherwise.
+// register tile is 6 rows x 4 vectors with AVX-512, 6 x 2 otherwise. Its vectors of B may lie apart
+// (block-sparse attention): every sum has the same order, and so the same bits.
 
 #ifndef PARTITA_RT_CPU_KERNELS_MICRO_GEMM_H
 #define PARTITA_RT_CPU_KERNELS_MICRO_GEMM_H
@@ -13,6 +14,7 @@
 #include "partita_rt/workspaces.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace partita_rt {
 
@@ -45,9 +47,24 @@ struct MatrixA {
   int64_t row, column; ///< strides
 };
 
-template <int Rows, int Vectors>
-inline void microTile(MatrixA a, const float *b, int64_t ldb, float *c, int64_t ldc, int64_t k,
-                      bool add) {
+/// Vectors side by side in rows of B.
+struct Adjacent {
+  const float *data;
+  int64_t ld;
+  Wide at(int64_t row, int vector) const {
+    return *reinterpret_cast<const LooseWide *>(data + row * ld + vector * kWide);
+  }
+};
+/// Vectors of different panels; a panel is [k, kPad], kWide == kPad.
+template <int Vectors> struct Apart {
+  const float *data[Vectors];
+  Wide at(int64_t row, int vector) const {
+    return *reinterpret_cast<const LooseWide *>(data[vector] + row * kPad);
+  }
+};
+
+template <int Rows, int Vectors, typename B>
+inline void microTile(MatrixA a, B b, float *c, int64_t ldc, int64_t k, bool add) {
   Wide sum[Rows][Vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
@@ -59,7 +76,7 @@ inline void microTile(MatrixA a, const float *b, int64_t ldb, float *c, int64_t 
     Wide right[Vectors];
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j)
-      right[j] = *reinterpret_cast<const LooseWide *>(b + l * ldb + j * kWide);
+      right[j] = b.at(l, j);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
       Wide left = splatWide(a.data[i * a.row + l * a.column]);
@@ -81,27 +98,62 @@ inline void microRows(MatrixA a, const float *b, int64_t ldb, float *c, int64_t 
                       int64_t k, bool add) {
   int64_t j = 0;
   for (; j + kTileVectors * kWide <= n; j += kTileVectors * kWide)
-    microTile<Rows, kTileVectors>(a, b + j, ldb, c + j, ldc, k, add);
+    microTile<Rows, kTileVectors>(a, Adjacent{b + j, ldb}, c + j, ldc, k, add);
   for (; j < n; j += kWide)
-    microTile<Rows, 1>(a, b + j, ldb, c + j, ldc, k, add);
+    microTile<Rows, 1>(a, Adjacent{b + j, ldb}, c + j, ldc, k, add);
 }
 
-inline void microRows(int64_t rows, MatrixA a, const float *b, int64_t ldb, float *c, int64_t ldc,
-                      int64_t n, int64_t k, bool add) {
+/// c[Rows, vectors * kPad] = a times panels [k, kPad] number at[0], at[1], ... of b; up to kPanels of them.
+constexpr int64_t kPanels = std::max<int64_t>(kTileVectors * kWide / kPad, 1);
+template <int Rows>
+inline void microPanels(MatrixA a, const float *b, const int16_t *at, int64_t vectors, float *c,
+                        int64_t ldc, int64_t k) {
+  if constexpr (kWide == kPad) {
+    auto gathered = [&](auto count) {
+      constexpr int kVectors = count();
+      Apart<kVectors> apart;
+      for (int j = 0; j < kVectors; ++j)
+        apart.data[j] = b + at[j] * k * kPad;
+      microTile<Rows, kVectors>(a, apart, c, ldc, k, false);
+    };
+    if (vectors == 4)
+      gathered(std::integral_constant<int, 4>());
+    else if (vectors == 3)
+      gathered(std::integral_constant<int, 3>());
+    else if (vectors == 2)
+      gathered(std::integral_constant<int, 2>());
+    else
+      gathered(std::integral_constant<int, 1>());
+  } else {
+    for (int64_t j = 0; j < vectors; ++j)
+      microRows<Rows>(a, b + at[j] * k * kPad, kPad, c + j * kPad, ldc, kPad, k, false);
+  }
+}
+
+/// Calls body(rows) with their number, up to kTileRows, as a constant.
+template <typename Body> inline void withRows(int64_t rows, Body body) {
   switch (rows) {
   case 6:
-    return microRows<6>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 6>());
   case 5:
-    return microRows<5>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 5>());
   case 4:
-    return microRows<4>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 4>());
   case 3:
-    return microRows<3>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 3>());
   case 2:
-    return microRows<2>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 2>());
   default:
-    return microRows<1>(a, b, ldb, c, ldc, n, k, add);
+    return body(std::integral_constant<int, 1>());
   }
+}
+inline void microRows(int64_t rows, MatrixA a, const float *b, int64_t ldb, float *c, int64_t ldc,
+                      int64_t n, int64_t k, bool add) {
+  withRows(rows, [&](auto count) { microRows<count()>(a, b, ldb, c, ldc, n, k, add); });
+}
+inline void microPanels(int64_t rows, MatrixA a, const float *b, const int16_t *at, int64_t vectors,
+                        float *c, int64_t ldc, int64_t k) {
+  withRows(rows, [&](auto count) { microPanels<count()>(a, b, at, vectors, c, ldc, k); });
 }
 
 } // namespace partita_rt

@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_ATTENTION_H
 #define PARTITA_RT_ATTENTION_H
 
+#include "partita_rt/block_layout.h"
 #include "partita_rt/float_or.h"
 #include "partita_rt/half.h"
 #include "partita_rt/types.h"
@@ -53,6 +54,10 @@ struct AttentionShape {
   /// Nondecreasing in a sequence (documentStarts).
   const int32_t *firstKeys = nullptr;
   AttentionDropout dropout = {};
+  /// Null, or which blocks of the scores are computed: the others are hidden, as if they were -inf, and not
+  /// touched. Every layout has n * size == sequence == keySequence. On a GPU, layouts and all they point to
+  /// lie in device memory.
+  const BlockLayouts *blocks = nullptr;
 };
 
 /// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *

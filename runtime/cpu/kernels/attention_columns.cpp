@@ -1,0 +1,177 @@
+#include "cpu/kernels/attention_columns.h"
+
+namespace partita_rt {
+
+/// A row's run of a term, cut to the columns that `lower` leaves.
+static BlockRun runOfRow(const BlockLayout &layout, const BlockTerm &term, int32_t row) {
+  BlockRun run = runOf(term, row, layout.n, /*transposed=*/false);
+  if (layout.lower)
+    run.end = std::min(run.end, row + 1);
+  return run;
+}
+
+/// The single blocks of a row with columns in [column, columnEnd): first and end.
+struct RowPairs {
+  const BlockPair *first, *end;
+  RowPairs(const BlockLayout &layout, int32_t row, int32_t column, int32_t columnEnd) {
+    if (layout.lower)
+      columnEnd = std::min(columnEnd, row + 1);
+    auto before = [](const BlockPair &pair, const BlockPair &other) {
+      return pair.row != other.row ? pair.row < other.row : pair.column < other.column;
+    };
+    const BlockPair *all = layout.byRow, *allEnd = all + layout.pairCount;
+    first = std::lower_bound(all, allEnd, BlockPair{row, column}, before);
+    end = std::max(first, std::lower_bound(first, allEnd, BlockPair{row, columnEnd}, before));
+  }
+};
+
+/// Calls visit(key, end) for every run of blocks of a row that the layout computes and that has some of keys
+/// [key, keyEnd), cut to these. Runs may overlap, and come in any order.
+template <typename Visit>
+static void forComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd,
+                        Visit visit) {
+  int64_t size = layout.size;
+  auto column = int32_t(key / size), columnEnd = int32_t((keyEnd + size - 1) / size);
+  auto visitBlocks = [&](int64_t first, int64_t end) {
+    visit(std::max(first * size, key), std::min(end * size, keyEnd));
+  };
+  for (int32_t t = 0; t < layout.termCount; ++t) {
+    BlockRun run = runOfRow(layout, layout.terms[t], int32_t(row));
+    int32_t end = std::min(run.end, columnEnd);
+    if (run.isFull()) {
+      if (std::max(run.begin, column) < end)
+        visitBlocks(std::max(run.begin, column), end);
+      continue;
+    }
+    int32_t group = run.begin; // that has `column`, or the first
+    if (column > run.begin)
+      group += (column - run.begin) / run.period * run.period;
+    for (; group < end; group += run.period)
+      if (int32_t last = std::min(group + run.width, end); std::max(group, column) < last)
+        visitBlocks(std::max(group, column), last);
+  }
+  RowPairs pairs(layout, int32_t(row), column, columnEnd);
+  for (const BlockPair *pair = pairs.first; pair != pairs.end; ++pair)
+    visitBlocks(pair->column, pair->column + 1);
+}
+
+int64_t firstComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd) {
+  if (key >= keyEnd)
+    return keyEnd;
+  int64_t column = nextBlock(layout, int32_t(row), int32_t(key / layout.size));
+  return std::min(std::max(column * layout.size, key), keyEnd);
+}
+
+int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd) {
+  if (key >= keyEnd)
+    return key;
+  int64_t size = layout.size;
+  auto column = int32_t(key / size), columnEnd = int32_t((keyEnd + size - 1) / size), end = column;
+  for (int32_t t = 0; t < layout.termCount; ++t) {
+    BlockRun run = runOfRow(layout, layout.terms[t], int32_t(row));
+    int32_t last = std::min(run.end, columnEnd); // the end of the run's last block before columnEnd
+    if (last > run.begin) {
+      int32_t within = (last - 1 - run.begin) % run.period;
+      end = std::max(end, last - std::max(within + 1 - run.width, 0));
+    }
+  }
+  RowPairs pairs(layout, int32_t(row), column, columnEnd);
+  if (pairs.first != pairs.end)
+    end = std::max(end, pairs.end[-1].column + 1);
+  return end > column ? std::min(end * size, keyEnd) : key;
+}
+
+std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayout *layout,
+                                   int64_t blockSize) {
+  std::vector<TileBlocks> tiles;
+  tiles.reserve(size_t((sight.queries + kQueryTile - 1) / kQueryTile));
+  for (int64_t query = 0; query < sight.queries; query += kQueryTile) {
+    int64_t last = std::min(query + kQueryTile, sight.queries) - 1;
+    int64_t end = sight.end(last),
+            first = std::min(sight.first(query), std::max<int64_t>(end - 1, 0));
+    if (layout && end > first) {
+      int64_t from = end, to = first;
+      for (int64_t row = query / layout->size; row <= last / layout->size; ++row) {
+        from = std::min(from, firstComputed(*layout, row, first, end));
+        to = std::max(to, endOfComputed(*layout, row, first, end));
+      }
+      if (from < to) {
+        first = from;
+        end = to;
+      } else {
+        end = first; // it computes none
+      }
+    }
+    tiles.push_back(
+        {first / blockSize * blockSize, std::max(first, end - 1) / blockSize * blockSize});
+  }
+  return tiles;
+}
+
+TileColumns::TileColumns(const BlockLayout *layout, int64_t query, int64_t queries, int64_t key,
+                         int64_t keys)
+    : firstQuery(query), size(layout ? layout->size : 1), sparse(layout) {
+  int64_t all = padded(keys) / kPad;
+  uint16_t some[kKeyVectors] = {};
+  if (layout) {
+    compute(*layout, queries, key, keys);
+    for (int64_t row = 0; row < rowsOf(queries); ++row)
+      for (int64_t vector = 0; vector < all; ++vector)
+        some[vector] |= computed[row][vector];
+  }
+  for (int64_t vector = 0; vector < all; ++vector) {
+    before[vector] = int8_t(vectors);
+    if (!layout || some[vector])
+      numbers[vectors++] = int16_t(vector);
+  }
+  before[all] = before[all + 1] = int8_t(vectors);
+}
+
+void TileColumns::compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys) {
+  for (int64_t row = 0; row < rowsOf(queries); ++row) {
+    uint16_t *bits = computed[row];
+    std::fill_n(bits, padded(keys) / kPad, uint16_t(0));
+    forComputed(layout, firstQuery / size + row, key, key + keys, [&](int64_t first, int64_t end) {
+      for (int64_t at = first - key; at < end - key;) {
+        int64_t vector = at / kPad, next = std::min((vector + 1) * kPad, end - key);
+        bits[vector] |=
+            uint16_t((uint32_t(1) << (next - vector * kPad)) - (uint32_t(1) << at % kPad));
+        at = next;
+      }
+    });
+  }
+}
+
+void TileColumns::begin(int64_t pass, int64_t passSize, const Sight<int64_t> &sight,
+                        int64_t queries, int64_t key, int64_t keys) {
+  firstVector = pass * passSize / kPad;
+  count = std::clamp<int64_t>(allUpTo(keys) - pass * passSize, 0, passSize);
+  hides = false;
+  if (!sparse)
+    return;
+  int64_t end = padded(count) / kPad;
+  for (int64_t row = 0; row < rowsOf(queries) && !hides; ++row) {
+    int64_t last = std::min((firstQuery / size + row + 1) * size, firstQuery + queries) - 1;
+    int64_t seen = std::min(sight.end(last) - key, keys);
+    for (int64_t v = 0; v < end && keyOf(v) < seen; ++v) {
+      auto wanted = uint16_t((uint32_t(1) << std::min(seen - keyOf(v), kPad)) - 1);
+      hides = hides || (computed[row][keyOf(v) / kPad] & wanted) != wanted;
+    }
+  }
+}
+
+void TileColumns::hide(float *scores, int64_t row, int64_t seen) const {
+  const uint16_t *bits = computed[(firstQuery + row) / size - firstQuery / size];
+  constexpr float kHidden = -std::numeric_limits<float>::infinity();
+  for (int64_t v = 0; v * kPad < seen; ++v) {
+    uint16_t of = bits[keyOf(v) / kPad];
+    float *each = scores + v * kPad;
+    if (of == 0)
+      store(each, splat(kHidden));
+    else if (of != 0xffff)
+      for (int64_t j = 0; j < kPad; ++j)
+        each[j] = of >> j & 1 ? each[j] : kHidden;
+  }
+}
+
+} // namespace partita_rt
