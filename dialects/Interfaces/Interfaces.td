@@ -63,6 +63,9 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         times keys), "" if it involves all. An op without such a list is one matmul if its rule contracts, that is, sums over a
         letter of two operands; else none.
       }], "::llvm::ArrayRef<::llvm::StringLiteral>", "getMatmuls", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<[{
+        The share of the points of these matmuls that is computed: less than 1 if blocks of them are left out.
+      }], "double", "getComputedShare", (ins), [{}], [{ return 1; }]>,
     InterfaceMethod<"The number of them that belong to the backward pass, if the op fuses both passes.", "int64_t", "getGradientMatmuls",
       (ins), [{}], [{ return 0; }]>,
   ];

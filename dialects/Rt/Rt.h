@@ -5,6 +5,7 @@
 
 #include "dialects/Rt/Target.h"
 #include "dialects/Rt/View.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -78,10 +79,11 @@ inline CallArgument part(llvm::ArrayRef<int64_t> numbers, size_t count, size_t i
 CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
-/// `{sizes, causal, scale, window, zeroHidden, firstKeys, dropout}`, up to the last that is needed.
+/// `{sizes, causal, scale, window, zeroHidden, firstKeys, dropout, blocks}`, up to the last that is needed; `blocks`:
+/// the function that returns them, or "".
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
                        int64_t window, bool zeroHidden, mlir::Value firstKeys,
-                       const CallArgument &dropout);
+                       const CallArgument &dropout, llvm::StringRef blocks, mlir::Value firstHead);
 /// `{ratio, id, key, micro-batch, batch, heads, first element}` of attention's probabilities; no text without
 /// a key.
 CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::string &id,

@@ -15,6 +15,7 @@ def Rt_Dialect : Dialect {
   let name = "rt";
   let cppNamespace = "::partita::rt";
   let summary = "one op = one call of the runtime, on buffers; nothing left to decide";
+  let dependentDialects = ["::partita::tx::TxDialect"]; // #tx.blocks
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -417,24 +417,30 @@ CallArgument argument::attentionDropout(std::optional<APFloat> ratio, const std:
 
 CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
                                  int64_t window, bool zeroHidden, Value firstKeys,
-                                 const CallArgument &dropout) {
+                                 const CallArgument &dropout, StringRef blocks, Value firstHead) {
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
   text += std::string(causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble());
-  bool drops = !dropout.text.empty();
-  if (window || zeroHidden || firstKeys || drops)
+  bool drops = !dropout.text.empty(), isSparse = !blocks.empty();
+  if (window || zeroHidden || firstKeys || drops || isSparse)
     text += ", " + std::to_string(window);
-  if (zeroHidden || firstKeys || drops)
+  if (zeroHidden || firstKeys || drops || isSparse)
     text += zeroHidden ? ", true" : ", false";
   SmallVector<Value> values;
   if (firstKeys)
     values.push_back(firstKeys);
-  if (firstKeys || drops)
+  if (firstKeys || drops || isSparse)
     text += firstKeys ? ", {}" : ", nullptr";
   if (drops)
     text += ", " + dropout.text;
+  else if (isSparse)
+    text += ", {{}"; // no dropout
   llvm::append_range(values, dropout.values);
+  if (isSparse)
+    text += (", " + blocks + (firstHead ? "({})" : "()") + ".address()").str();
+  if (firstHead)
+    values.push_back(firstHead);
   return CallArgument(text + "}", values);
 }
 

@@ -9,6 +9,7 @@
 #define PARTITA_RT_KERNELS
 
 include "dialects/Rt/RtBase.td"
+include "dialects/Tx/TxBlocks.td"
 
 defvar B = Rt_BufferType;
 
@@ -134,20 +135,28 @@ def Rt_SoftmaxBackwardOp : Rt_Call<"softmax_backward", "softmaxBackward", ["getD
 //===------------------------------------------------------------------------------------------===//
 // Attention. `strides`: batch, row and head stride of every tensor, in the order of the operands, then
 // the four strides of the bias; `shape`: batch, heads, sequence, keySequence, headDim, valueDim, groups. With `key`, `fullShape` is that of
-// the probabilities of a micro-batch.
+// the probabilities of a micro-batch. `blocks` names an rt.block_layouts.
 //===------------------------------------------------------------------------------------------===//
 
+def Rt_BlockLayoutsOp : Rt_Op<"block_layouts", [Symbol]> {
+  let summary = "the layouts of block-sparse attention: a function that returns constant tables (partita_rt/block_layout.h)";
+  let arguments = (ins SymbolNameAttr:$sym_name, Tx_BlocksAttr:$blocks, I64Attr:$sequence);
+  let assemblyFormat = "$sym_name $blocks `of` $sequence attr-dict";
+}
+
 defvar Rt_AttentionShape = "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden(), getFirstKeys(), attentionDropout("
-    "getRatio(), numbered(getOperation(), \"id\"), getKey(), getMicro(), getFirst(), getFullShape().value_or(::llvm::ArrayRef<int64_t>())))";
+    "getRatio(), numbered(getOperation(), \"id\"), getKey(), getMicro(), getFirst(), getFullShape().value_or(::llvm::ArrayRef<int64_t>())), "
+    "getBlocks().value_or(\"\"), getFirstHead())";
 
 def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
     ["heads(getOut(), getStrides(), 0)", "orNull(getLse())", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
      "heads(getV(), getStrides(), 3)", Rt_AttentionShape, "scores(getBias(), getStrides().drop_front(12))"], [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "softmax(scale q k^T + bias) v without storing the scores";
   let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, Optional<B>:$firstKeys,
-                       Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape,
+                       Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape,
                        BoolAttr:$causal, F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio,
-                       OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape);
+                       OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
+                       OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
 def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
@@ -156,9 +165,10 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
      "scores(getBias(), getStrides().drop_front(24))", "scores(getDbias(), getStrides().drop_front(24))"], [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "attention's gradients; optionally the bias's";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
-                       Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,
+                       Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
-                       BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape);
+                       BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
+                       OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
 def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStarts()", "getIds()", "getRows()", "getWidth()"]> {
   let summary = "the first position of every position's document";

@@ -4,6 +4,7 @@
 #define PARTITA_DIALECTS_TX_TX_H
 
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Tx/Blocks.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -15,6 +16,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/Tx/TxDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Tx/TxBlocks.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxElementwise.h.inc"
 #define GET_OP_CLASSES
@@ -49,6 +52,10 @@ mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type
 /// Returns the element type of an elementwise result: the operands' 16-bit float if one has it (a
 /// constant operand may have 32 bits), else the first operand's type.
 mlir::Type storedElement(mlir::ValueRange operands);
+/// Gives the op the index at which this rank's shard of dimension `dim` of a value begins, if that
+/// is split.
+void addFirstIndex(mlir::Operation *op, mlir::MutableOperandRange first, mlir::Type type,
+                   unsigned dim);
 /// Returns the element type of row statistics (means, logarithms of sums): at least 32 bits.
 mlir::Type statisticElement(mlir::Value operand);
 } // namespace partita::tx

@@ -14,6 +14,8 @@ def Tx_Dialect : Dialect {
   let cppNamespace = "::partita::tx";
   let summary = "Transformer mathematics on tensors: what an op computes, how it may be split over ranks, its gradient";
   let hasConstantMaterializer = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = "void registerBlocks();";
 }
 
 /// Shapes are static from import on: a rule's letters have sizes.

@@ -11,6 +11,7 @@ using namespace partita::tx;
 #include "dialects/Tx/TxDialect.cpp.inc"
 
 void TxDialect::initialize() {
+  registerBlocks();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Tx/TxElementwise.cpp.inc"

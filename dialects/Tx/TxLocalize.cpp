@@ -11,9 +11,7 @@ using namespace partita::tx;
 // First indices
 //===------------------------------------------------------------------------------------------------===//
 
-/// Gives the op the index at which this rank's shard of dimension `dim` of a value begins, if that
-/// is split.
-static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
+void tx::addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
   par::Layout layout = par::Layout::of(type);
   if (layout.splits[dim].empty() || first.size() != 0)
     return;

@@ -249,17 +249,20 @@ std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), ge
 /// The patterns by name: "o" in the forward pass, and the gradients of q, k, v and bias.
 namespace {
 struct AttentionPatterns {
-  std::string q, k, v, out, lse, bias, firstKeys, numbers;
+  std::string q, k, v, out, lse, bias, firstKeys, firstHead, numbers;
+
+  /// The optional operands' patterns, each after a comma.
+  std::string optionals() const { return bias + firstKeys + firstHead + numbers; }
 };
 
-/// What the operands after `operands[required - 1]` are: a bias has four dimensions, first keys two;
-/// key and micro-batch of dropout none, and only where its shard begins comes after them.
+/// What the operands after `operands[required - 1]` are: a bias has four dimensions, first keys two, the first
+/// head one; key and micro-batch of dropout none, and only where its shard begins comes after them.
 struct AttentionOptionals {
-  Type bias, firstKeys, key, first;
+  Type bias, firstKeys, firstHead, key, first;
   AttentionOptionals(TypeRange operands, size_t required) {
     for (Type type : operands.drop_front(std::min(required, operands.size()))) {
       int64_t rank = cast<RankedTensorType>(type).getRank();
-      (rank == 0 ? key : key ? first : rank == 4 ? bias : firstKeys) = type;
+      (rank == 0 ? key : key ? first : rank == 4 ? bias : rank == 2 ? firstKeys : firstHead) = type;
     }
   }
 };
@@ -269,9 +272,9 @@ struct AttentionOptionals {
 /// key head cannot be split, so query heads are split alone. `summed` marks what the gradients of
 /// k, v and bias sum over. The elements of a shard are numbered for dropout: with a key, dimensions
 /// are not split within blocks; in localized form (`first`), a split one is the number of shards
-/// times a shard's size, as in dropout's rule.
+/// times a shard's size, as in dropout's rule. Heads that differ (`perHead`) are not split within blocks either.
 AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &optionals,
-                                    bool summed) {
+                                    bool summed, bool perHead) {
   Type bias = optionals.bias;
   int64_t heads = fullShape(q)[2], keyHeads = fullShape(k)[2];
   std::string mark = summed ? "+" : "";
@@ -299,37 +302,37 @@ AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &op
                              b + " s^ " + queryHeads + " e^",
                              b + " " + queryHeads + " s^",
                              "",
-                             b + " s^",
-                             ""};
-  if (optionals.key)
-    patterns.numbers = ", , ";
+                             optionals.firstKeys ? ", " + b + " s^" : "",
+                             optionals.firstHead ? (splitHeads ? ", H" : ", @h") : "",
+                             optionals.key ? ", , " : ""};
   if (optionals.first)
     patterns.numbers += std::string(", ") + (splitBatch ? "B " : "") + (splitHeads ? "H" : "");
-  else if (optionals.key) // every rule has such a pattern
+  else // every rule has such a pattern
     for (StringRef letter : {"b", "h"})
-      if (size_t at = patterns.lse.find(letter); at != std::string::npos)
+      if (size_t at = patterns.lse.find(letter);
+          at != std::string::npos && (optionals.key || (perHead && letter == "h")))
         patterns.lse.replace(at + 1, patterns.lse.substr(at + 1, 1) == "+" ? 1 : 0, "|");
   if (bias)
-    patterns.bias = (biasHas(0) ? b : "1") + " " + (biasHas(1) ? queryHeads : "1") + " " +
+    patterns.bias = ", " + (biasHas(0) ? b : "1") + " " + (biasHas(1) ? queryHeads : "1") + " " +
                     (biasHas(2) ? "s^" : "1") + " " + (biasHas(3) ? "t^" : "1");
   return patterns;
 }
 
-std::string attentionRule(TypeRange operands) {
+std::string attentionRule(TypeRange operands, bool perHead) {
   AttentionOptionals optionals(operands, 3);
-  auto p = attentionPatterns(operands[0], operands[1], optionals, false);
-  return p.q + ", " + p.k + ", " + p.v + (optionals.bias ? ", " + p.bias : "") +
-         (optionals.firstKeys ? ", " + p.firstKeys : "") + p.numbers + " -> " + p.out + ", " +
-         p.lse;
+  auto p = attentionPatterns(operands[0], operands[1], optionals, false, perHead);
+  return p.q + ", " + p.k + ", " + p.v + p.optionals() + " -> " + p.out + ", " + p.lse;
 }
 
-std::string attentionGradRule(TypeRange operands) {
+std::string attentionGradRule(TypeRange operands, bool perHead) {
   AttentionOptionals optionals(operands, 6);
-  auto p = attentionPatterns(operands[0], operands[1], optionals, true);
-  std::string bias = optionals.bias ? ", " + p.bias : "";
-  return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + bias +
-         (optionals.firstKeys ? ", " + p.firstKeys : "") + p.numbers + " -> " + p.q + ", " + p.k +
-         ", " + p.v + bias;
+  auto p = attentionPatterns(operands[0], operands[1], optionals, true, perHead);
+  return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out +
+         p.optionals() + " -> " + p.q + ", " + p.k + ", " + p.v + p.bias;
+}
+
+template <typename Op> bool hasPatternsPerHead(Op op) {
+  return op.getBlocksAttr() && op.getBlocksAttr().isPerHead();
 }
 
 bool isTensorOfRank(Value value, int64_t rank) {
@@ -337,15 +340,14 @@ bool isTensorOfRank(Value value, int64_t rank) {
   return type && type.getRank() == rank;
 }
 
-/// Are these a bias, first keys, key and micro-batch of dropout, and where its shard begins?
+/// Are these a bias, first keys, the first head, key and micro-batch of dropout, and where its shard begins?
 bool areOptionals(ValueRange operands) {
   bool keyed = false;
   for (Value operand : operands) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
     bool isNumber = type && type.getRank() == 0;
     keyed |= isNumber;
-    if (!type ||
-        !(isNumber || (keyed ? type.getRank() <= 2 : type.getRank() == 4 || type.getRank() == 2)))
+    if (!type || !(isNumber || (type.getRank() <= 2 || (!keyed && type.getRank() == 4))))
       return false;
   }
   return true;
@@ -356,9 +358,11 @@ std::optional<std::pair<StringRef, int64_t>> AttentionOp::dealtOut() {
   return {{"heads", fullShape(getQ().getType())[2]}};
 }
 
-std::string AttentionOp::getShardRule() { return attentionRule((*this)->getOperandTypes()); }
+std::string AttentionOp::getShardRule() {
+  return attentionRule((*this)->getOperandTypes(), hasPatternsPerHead(*this));
+}
 std::string AttentionGradOp::getShardRule() {
-  return attentionGradRule((*this)->getOperandTypes());
+  return attentionGradRule((*this)->getOperandTypes(), hasPatternsPerHead(*this));
 }
 
 LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
@@ -369,7 +373,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
     return emitOptionalError(
         loc, "tx.attention works on tensors of four dimensions, and first keys of two");
   Type element = getElementTypeOrSelf(operands[0]);
-  return par::inferFromRule(attentionRule(operands.getTypes()), operands,
+  return par::inferFromRule(attentionRule(operands.getTypes(), /*perHead=*/false), operands,
                             {element, statisticElement(operands[0])}, loc, inferred);
 }
 bool AttentionOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
@@ -389,8 +393,8 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
   SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
   if (Type bias = AttentionOptionals(operands.getTypes(), 6).bias)
     elements[3] = getElementTypeOrSelf(bias); // the bias has its own type
-  return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
-                            inferred);
+  return par::inferFromRule(attentionGradRule(operands.getTypes(), /*perHead=*/false), operands,
+                            elements, loc, inferred);
 }
 bool AttentionGradOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
   return par::sameValues(inferred, actual);

@@ -122,13 +122,19 @@ template <typename Op> static void switchDropoutOff(Op op) {
   op.getFirstMutable().clear();
 }
 
-void AttentionOp::localize() { localizeNumbers(*this, probabilitiesOf(*this)); }
+template <typename Op> static void localizeAttention(Op op) {
+  localizeNumbers(op, probabilitiesOf(op));
+  if (op.getBlocksAttr() && op.getBlocksAttr().isPerHead())
+    addFirstIndex(op, op.getFirstHeadMutable(), op.getQ().getType(), /*dim=*/2);
+}
+
+void AttentionOp::localize() { localizeAttention(*this); }
 bool AttentionOp::drops() { return getRatio().has_value(); }
 StringAttr AttentionOp::getDropoutIdName() { return getIdAttrName(); }
 void AttentionOp::giveKey(Value key, Value micro) { giveKeyTo(*this, key, micro); }
 void AttentionOp::dropNothing() { switchDropoutOff(*this); }
 
-void AttentionGradOp::localize() { localizeNumbers(*this, probabilitiesOf(*this)); }
+void AttentionGradOp::localize() { localizeAttention(*this); }
 bool AttentionGradOp::drops() { return getRatio().has_value(); }
 StringAttr AttentionGradOp::getDropoutIdName() { return getIdAttrName(); }
 void AttentionGradOp::giveKey(Value key, Value micro) { giveKeyTo(*this, key, micro); }
@@ -138,8 +144,28 @@ void AttentionGradOp::dropNothing() { switchDropoutOff(*this); }
 // Attention
 //===------------------------------------------------------------------------------------------------===//
 
+/// Checks the blocks against the full shape, and that a shard knows which of their heads it has.
+template <typename Op> static LogicalResult verifyBlocks(Op op) {
+  BlocksAttr blocks = op.getBlocksAttr();
+  bool isPerHead = blocks && blocks.isPerHead();
+  if (op.getFirstHead() && !isPerHead)
+    return op.emitOpError() << "has a first head, but no blocks that differ between heads";
+  if (!blocks)
+    return success();
+  par::Layout q = par::Layout::of(op.getQ().getType()), k = par::Layout::of(op.getK().getType());
+  OtherMask mask{op.getCausal(), op.getWindow() ? int64_t(*op.getWindow()) : 0};
+  if (std::string problem = blocks.problemFor(q.shape[1], k.shape[1], q.shape[2], mask);
+      !problem.empty())
+    return op.emitOpError() << problem;
+  if (isPerHead && !q.splits[2].empty() && !op.getFirstHead())
+    return op.emitOpError()
+           << "needs the first head of a shard, as its heads have different blocks";
+  return success();
+}
+
 LogicalResult AttentionGradOp::verify() {
-  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)));
+  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
+                 succeeded(verifyBlocks(*this)));
 }
 
 LogicalResult DocumentStartsOp::verify() {
@@ -158,14 +184,15 @@ LogicalResult AttentionOp::verify() {
   if (getWindow() && (*getWindow() < 1 || !getCausal()))
     return emitOpError() << "has a window of " << *getWindow()
                          << ": a window is at least 1 and needs 'causal'";
-  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)));
+  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
+                 succeeded(verifyBlocks(*this)));
 }
 
 AttentionOp AttentionOp::rebuild(OpBuilder &builder, Value k, Value v) {
   return create(builder, getLoc(), (*this)->getResultTypes(), getQ(), k, v, getBias(),
-                getFirstKeys(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
-                getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(),
-                getFullShapeAttr());
+                getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(),
+                getCausalAttr(), getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(),
+                getFullShapeAttr(), getBlocksAttr());
 }
 
 LogicalResult LogSumExpOp::verify() {

@@ -4,6 +4,7 @@
 #define PARTITA_TX_TRANSFORMER
 
 include "dialects/Tx/TxBase.td"
+include "dialects/Tx/TxBlocks.td"
 
 //===------------------------------------------------------------------------------------------------===//
 // Matmuls. The first three are closed under differentiation; batch_matmul is too, with transposes.
@@ -133,15 +134,18 @@ class Tx_Attention<string mnemonic>
   let shardRule = "";
   let inferredDeclarations = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
+    double getComputedShare() {
+      return getBlocksAttr() ? getBlocksAttr().density(getQ().getType().getDimSize(1)) : 1;
+    }
   }];
 }
 
 // Its bias, first keys and mask, and the dropout of its probabilities.
-defvar Tx_AttentionExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys,
+defvar Tx_AttentionExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, Optional<1DTensorOf<[I64]>>:$first_head,
                                  Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first,
                                  F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden,
                                  OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
-                                 OptionalAttr<DenseI64ArrayAttr>:$fullShape);
+                                 OptionalAttr<DenseI64ArrayAttr>:$fullShape, OptionalAttr<Tx_BlocksAttr>:$blocks);
 
 def Tx_AttentionOp : Tx_Attention<"attention"> {
   let matmuls = ["e", "d"]; // scores; scores times v
@@ -155,6 +159,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     - `causal`: query i sees keys up to i + t - s; `window`: only the last `window` of these.
     - `from` [b, s] (32-bit integers): query i sees no key before from[i], the first of its document where a sequence packs
       several (tx.document_starts). Nondecreasing along s; kernels skip the tiles before it.
+    - `blocks`: only these blocks of scores are computed, the others are as hidden as by a mask (Child et al., arXiv 1904.10509). The other
+      masks go on hiding what they hide. `first_head` is the number of a shard's first head where heads have different patterns.
     - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
     - `dropout` drops probabilities as tx.dropout of the same `id`, `key` and `micro` drops those of a tensor [b, h, s, t] between softmax
       and v, element for element: with M = 0 or 1 / (1 - ratio), out = (P M) v and, for the backward pass, dP = M (dout v^T),
@@ -170,8 +176,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let results = (outs Tx_Float:$out, Tx_Float:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
-    (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)?
-    attr-dict `:` functional-type(operands, results)
+    (`blocks` $blocks^)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
+    (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = [{
     void localize();
@@ -183,8 +189,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   }];
   let gradient = [{
     auto grad = AttentionGradOp::create(g.builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), g.dy(), getBias(),
-                                        getFirstKeys(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
-                                        getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr());
+                                        getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
+                                        getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr(), getBlocksAttr());
     SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
     if (getBias())
       flowing.push_back(grad.getDbias());
@@ -200,8 +206,8 @@ def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
   let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)?
-    (`window` $window^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
-    (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
+    (`window` $window^)? (`blocks` $blocks^)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)?
+    (`key` $key^ `micro` $micro)?     (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = "void localize();";
   let hasVerifier = 1;

@@ -53,7 +53,8 @@ static std::optional<SmallVector<double>> sizesOf(Operation *op, const ShardRule
   return result;
 }
 
-/// Two operations for each point of the letters that a matmul goes over.
+/// Two operations for each computed point of the letters that a matmul goes over. A causal mask leaves all of them: it
+/// hides half of a dense attention too, which counts in full by custom.
 static double matmulsOf(ShardInterface op, const ShardRule &rule, FlopsOf whose) {
   static constexpr StringLiteral kOne[] = {""};
   ArrayRef<StringLiteral> matmuls = op.getMatmuls();
@@ -70,7 +71,7 @@ static double matmulsOf(ShardInterface op, const ShardRule &rule, FlopsOf whose)
         points *= size;
     sum += 2 * points;
   }
-  return sum;
+  return sum * op.getComputedShare();
 }
 
 Flops partita::flopsOf(Operation *op, FlopsOf whose) {

@@ -134,6 +134,7 @@ bool resolveOffload(Resolver &r);
 bool resolveActivationCheckpointing(Resolver &r);
 bool resolveMonitors(Resolver &r);
 bool resolveTensorParallel(Resolver &r);
+bool resolveSparseAttention(Resolver &r);
 bool resolvePipeline(Resolver &r); ///< before checkpointing, since it may request recomputation
 
 } // namespace partita::config

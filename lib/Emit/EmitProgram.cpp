@@ -84,7 +84,7 @@ public:
               own += text;
             if (!isNew)
               return;
-            if (kernels.size() == 1)
+            if (kernels.size() == 1 && !name.empty())
               os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
             os << text;
           });

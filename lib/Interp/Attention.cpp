@@ -59,10 +59,10 @@ void addHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double sc
 
 /// The optional operands; null where there is none.
 struct Extras {
-  const Tensor *bias, *firstKeys, *key, *micro, *first;
+  const Tensor *bias, *firstKeys, *firstHead, *key, *micro, *first;
   template <typename Op> Extras(Op op, Inputs in) {
     unsigned next = std::is_same_v<Op, tx::AttentionOp> ? 3 : 6;
-    for (const Tensor **each : {&bias, &firstKeys, &key, &micro, &first}) {
+    for (const Tensor **each : {&bias, &firstKeys, &firstHead, &key, &micro, &first}) {
       auto [index, count] = op.getODSOperandIndexAndLength(next++);
       *each = count ? in[index] : nullptr;
     }
@@ -95,6 +95,29 @@ int64_t keyHead(const Tensor &q, const Tensor &k, int64_t h) {
   return h / (q.shape[2] / k.shape[2]);
 }
 
+/// Which keys query i of a head sees, whatever its position in a document.
+template <typename Op> class VisibleBlocks {
+public:
+  /// h: the head of this rank.
+  VisibleBlocks(Op op, const Extras &extras, int64_t h, int64_t s) {
+    tx::BlocksAttr blocks = op.getBlocksAttr();
+    if (!blocks)
+      return;
+    size = blocks.getSize();
+    pattern = blocks.patternOf(h + (extras.firstHead ? extras.firstHead->ints[0] : 0));
+    layout = pattern.rows(size, s / size);
+  }
+  bool sees(int64_t i, int64_t j) const {
+    return !pattern ||
+           isComputed(layout, static_cast<int32_t>(i / size), static_cast<int32_t>(j / size));
+  }
+
+private:
+  tx::BlockPatternAttr pattern;
+  partita_rt::BlockLayout layout{};
+  int64_t size = 1;
+};
+
 /// softmax(scale q k^T + bias) of one batch element and head, zero where a query does not see the
 /// key; lse gets the rows' log of the denominator.
 template <typename Op>
@@ -102,19 +125,24 @@ Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Extras &ex
                      int64_t h, double *lse) {
   const Tensor *bias = extras.bias;
   Matrix p = headOf(qs, b, h) * turned(headOf(ks, b, keyHead(qs, ks, h)));
+  VisibleBlocks blocks(op, extras, h, p.rows);
   double scale = op.getScale().convertToDouble();
   for (int64_t i = 0; i < p.rows; ++i) {
     auto [first, end] = visible(op, extras.firstKeys, b, i, p.rows, p.columns);
     double largest = -INFINITY, sum = 0;
+    std::vector<char> seen(p.columns);
     for (int64_t j = first; j < end; ++j) {
+      seen[j] = blocks.sees(i, j);
       p.at(i, j) = p.at(i, j) * scale + (bias ? bias->reals[biasPosition(*bias, b, h, i, j)] : 0);
-      largest = std::max(largest, p.at(i, j));
+      if (seen[j])
+        largest = std::max(largest, p.at(i, j));
     }
     bool hidden = op.getZeroHidden() && largest == -INFINITY;
     for (int64_t j = first; j < end; ++j)
-      sum += p.at(i, j) = std::exp(p.at(i, j) - largest);
+      if (seen[j])
+        sum += p.at(i, j) = std::exp(p.at(i, j) - largest);
     for (int64_t j = 0; j < p.columns; ++j)
-      p.at(i, j) = j >= first && j < end && !hidden ? p.at(i, j) / sum : 0;
+      p.at(i, j) = seen[j] && !hidden ? p.at(i, j) / sum : 0;
     if (lse)
       lse[i] = hidden ? -INFINITY : largest + std::log(sum);
   }

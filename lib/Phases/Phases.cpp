@@ -33,6 +33,7 @@ static constexpr StringLiteral kRaise[] = {
     "func.func(raise-attention)",
     "cse", // layers share a mask, which is evaluated once
     "func.func(raise-documents{recurring=${recurring-documents}})",
+    "sparsify-attention{layout=${sparse-attention}}", // what the passes before have recognized
     "canonicalize",
     "cse",
     "verify-phase{after=raise}",

@@ -6,6 +6,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Stages/ParseCuts.h"
 #include "partita/Support/ParseBytes.h"
+#include "partita/Support/Sparsity.h"
 #include "runtime/include/partita_rt/lr_schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -240,6 +241,10 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return checkPair(text, checkBetas);
   case PlanOption::Bounds:
     return checkPair(text, checkBounds);
+  case PlanOption::Sparsity: {
+    Sparsity sparsity;
+    return text.empty() ? "" : parseSparsity(text, sparsity);
+  }
   case PlanOption::Schedule: {
     partita_rt::LrSchedule schedule;
     return partita_rt::parseLrSchedule(text.str(), schedule);

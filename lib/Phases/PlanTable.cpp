@@ -109,6 +109,10 @@ static constexpr PlanOption kOptions[] = {
     {"recurring-documents", PlanOption::Flag, "", "false", 0, 0,
      "the id of a document of a packed sequence may come back after another document: attention then "
      "reads a mask, instead of a document's own positions"},
+    {"sparse-attention", PlanOption::Sparsity, "mode=MODE,KEY=VALUE,...", "", 0, 0,
+     "which blocks of self-attention are computed, by DeepSpeed's modes and keys "
+     "(mode=fixed,block=16,num_local_blocks=4): fixed, variable, bigbird, bslongformer, "
+     "sliding-window, dense; numbers of a list are separated by ':'"},
     {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that are not trained: glob patterns over their names",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},

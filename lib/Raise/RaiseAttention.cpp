@@ -220,11 +220,12 @@ Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sou
   auto unit = [&](bool holds) { return holds ? builder.getUnitAttr() : UnitAttr(); };
   tx::DropoutOp dropout = match.dropout;
   auto attention = tx::AttentionOp::create(
-      builder, loc, q, k, v, bias, /*first_keys=*/Value(), /*key=*/Value(), /*micro=*/Value(),
+      builder, loc, q, k, v, bias, /*first_keys=*/Value(), /*first_head=*/Value(), /*key=*/Value(),
+      /*micro=*/Value(),
       /*first=*/Value(), builder.getF64FloatAttr(outcome.scale), unit(outcome.causal),
       outcome.window ? builder.getI64IntegerAttr(outcome.window) : IntegerAttr(),
       unit(outcome.zeroHidden), dropout ? dropout.getRatioAttr() : FloatAttr(),
-      dropout ? dropout.getIdAttr() : IntegerAttr(), /*fullShape=*/nullptr);
+      dropout ? dropout.getIdAttr() : IntegerAttr(), /*fullShape=*/nullptr, /*blocks=*/nullptr);
   return createReshape(builder, loc,
                        createTranspose(builder, loc, attention.getOut(), {0, 2, 1, 3}), shape);
 }

@@ -259,9 +259,11 @@ void RaiseDocumentsPass::runOnOperation() {
     int64_t window = mask->second.window;
     auto raised = tx::AttentionOp::create(
         builder, op.getLoc(), op.getQ(), op.getK(), op.getV(), /*bias=*/Value(),
-        firstKeysOf(ids, batch), op.getKey(), op.getMicro(), op.getFirst(), op.getScaleAttr(),
-        builder.getUnitAttr(), window ? builder.getI64IntegerAttr(window) : IntegerAttr(),
-        /*zero_hidden=*/UnitAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr());
+        firstKeysOf(ids, batch), op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(),
+        op.getScaleAttr(), builder.getUnitAttr(),
+        window ? builder.getI64IntegerAttr(window) : IntegerAttr(),
+        /*zero_hidden=*/UnitAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
+        op.getBlocksAttr());
     op.replaceAllUsesWith(raised);
     op.erase();
     report.accept(raised.getLoc(), "attention within documents");

@@ -182,7 +182,9 @@ static constexpr Example kExamples[] = {
     {"sparse attention",
      R"("sparse_attention": { "mode": "fixed", "block": 16, "different_layout_per_head": true, "num_local_blocks": 4,
       "num_global_blocks": 1, "attention": "bidirectional", "horizontal_global_attention": false, "num_different_global_patterns": 4 })",
-     "no block-sparse attention"},
+     "", "sparse-attention",
+     "mode=fixed,block=16,different_layout_per_head=true,num_local_blocks=4,num_global_blocks=1,"
+     "attention=bidirectional,horizontal_global_attention=false,num_different_global_patterns=4"},
     {"tensor parallelism",
      R"({ "train_micro_batch_size_per_gpu": 1, "zero_optimization": { "stage": 2 }, "bf16": { "enabled": true },
       "tensor_parallel": { "autotp_size": 4 } })",

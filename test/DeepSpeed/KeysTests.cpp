@@ -110,6 +110,12 @@ static constexpr StringLiteral kAll[] = {
     R"({"scheduler": {"type": "LRRangeTest", "params": {"lr_range_test_min_lr": 0.1,
           "lr_range_test_step_size": 10, "lr_range_test_step_rate": 2,
           "lr_range_test_staircase": true}}})",
+    R"({"sparse_attention": {"mode": "fixed", "block": 32, "different_layout_per_head": true,
+          "num_local_blocks": 8, "num_global_blocks": 2, "attention": "bidirectional",
+          "horizontal_global_attention": true, "num_different_global_patterns": 2}})",
+    R"({"sparse_attention": {"mode": "variable", "num_random_blocks": 1, "local_window_blocks": [2, 4],
+          "global_block_indices": [0], "global_block_end_indices": [2]}})",
+    R"({"sparse_attention": {"mode": "bslongformer", "num_sliding_window_blocks": 5}})",
 };
 
 TEST(Keys, EveryObeyedOneIsRead) {

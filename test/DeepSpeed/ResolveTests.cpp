@@ -218,7 +218,12 @@ static constexpr ErrorCase errorCases[] = {
     {R"({"sequence_parallel_size": 2})", "1:28", "Ulysses"},
     {R"({"elasticity": {"enabled": true}, "pipeline": {"stages": 1}})", "1:28",
      "compiled for one mesh"},
-    {R"({"sparse_attention": {"mode": "fixed"}})", "1:2", "no block-sparse attention"},
+    {R"({"sparse_attention": {"mode": "bigbird", "attention": "unidirectional"}})", "1:55",
+     "is unidirectional, which DeepSpeed does not pass on to mode bigbird"},
+    {R"({"sparse_attention": {"mode": "variable", "local_window_blocks": [2, "x"]}})", "1:66",
+     "expected a list of integers"},
+    {R"({"sparse_attention": {"mode": "sliding-window"}})", "1:31",
+     "expected one of fixed, dense, variable, bigbird, bslongformer"},
     {R"({"bf16": {"enabled": true, "bf16_optimizer_states": true}})", "1:53",
      "optimizer states are float32"},
     {R"({"bfloat16": {"enabled": true}, "bf16": {"enabled": true}})", "1:33",
@@ -421,4 +426,20 @@ TEST(CommandLine, WhatIsNotThereYet) {
   expectError(resolveText(R"({"wall_clock_breakdown": true})", facts), "1:26",
               "needs the run option --breakdown");
   EXPECT_TRUE(resolveText("{}", facts).ok); // DeepSpeed's default alone requires nothing
+}
+
+TEST(SparseAttention, KeysOfTheMode) {
+  Outcome outcome = resolveText(
+      R"({"sparse_attention": {"mode": "BigBird", "num_local_blocks": 8, "num_sliding_window_blocks": 5}})");
+  ASSERT_TRUE(outcome.ok) << outcome.said;
+  // DeepSpeed's default of its configuration, not that of its class.
+  EXPECT_EQ(outcome.plan("sparse-attention"),
+            "mode=bigbird,num_random_blocks=0,num_sliding_window_blocks=5");
+  EXPECT_EQ(outcome.idle("sparse_attention.num_local_blocks"), "mode bigbird does not have it");
+  EXPECT_EQ(resolveText(R"({"sparse_attention": {}})").plan("sparse-attention"), "mode=fixed");
+  EXPECT_EQ(resolveText(R"({"sparse_attention": {"mode": "variable", "local_window_blocks": [1, 2],
+                            "global_block_end_indices": null}})")
+                .plan("sparse-attention"),
+            "mode=variable,num_random_blocks=0,local_window_blocks=1:2");
+  EXPECT_EQ(resolveText("{}").plan("sparse-attention"), "");
 }

@@ -29,7 +29,7 @@ func.func @no_ratio(%q: !heads, %key: tensor<i64>) {
 !heads = tensor<2x4x3x8xf32>
 func.func @no_id(%q: !heads) {
   // expected-error @below {{needs both a ratio and an id of its dropout, or neither}}
-  %0:2 = "tx.attention"(%q, %q, %q) {scale = 0.5 : f64, ratio = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>} : (!heads, !heads, !heads) -> (!heads, tensor<2x3x4xf32>)
+  %0:2 = "tx.attention"(%q, %q, %q) {scale = 0.5 : f64, ratio = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0, 0>} : (!heads, !heads, !heads) -> (!heads, tensor<2x3x4xf32>)
   return
 }
 

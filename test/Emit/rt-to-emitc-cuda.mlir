@@ -44,7 +44,7 @@ func.func @f() {
   rt.dropout %x, %x, %number, %number {shape = array<i64: 8>, fullShape = array<i64: 8>, ratio = 0.5 : f64, id = 3 : i64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<i64>
   // Numbers of dropout are pointers in attention's shape.
   // CHECK: verbatim "attentionForward({}, {{.*}}, {{[{][{]}}1, 1, 2, 2, 4, 4, 1, true, 0.5f, 0, false, nullptr, {{[{][{]}}0.5, 3, {}, {}, 1, 2, {}}});" args %[[S]],
-  rt.attention_forward %x, %x, %x, %x, %number, %number, %number {strides = array<i64: 8, 4, 4, 8, 4, 4, 8, 4, 4, 8, 4, 4>, shape = array<i64: 1, 1, 2, 2, 4, 4, 1>, causal = true, scale = 0.5 : f64, window = 0 : i64, zeroHidden = false, ratio = 0.5 : f64, id = 3 : i64, fullShape = array<i64: 1, 2, 2, 2>, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1, 0, 0, 1, 1, 1>} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<i64>, !rt.buffer<i64>
+  rt.attention_forward %x, %x, %x, %x, %number, %number, %number {strides = array<i64: 8, 4, 4, 8, 4, 4, 8, 4, 4, 8, 4, 4>, shape = array<i64: 1, 1, 2, 2, 4, 4, 1>, causal = true, scale = 0.5 : f64, window = 0 : i64, zeroHidden = false, ratio = 0.5 : f64, id = 3 : i64, fullShape = array<i64: 1, 2, 2, 2>, operandSegmentSizes = array<i32: 1, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1>} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<i64>, !rt.buffer<i64>, !rt.buffer<i64>
   // CHECK: call_opaque "clipScale"(%[[S]], %{{.*}}) {args = [0{{.*}} : index, 1 : index, 2 : index, #emitc.opaque<"&rank.device->control->hyper.gradientClip">]}
   rt.clip %x, %x : !rt.buffer<f32>, !rt.buffer<f32>
   // What a step tells the host.

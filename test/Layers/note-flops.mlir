@@ -81,3 +81,13 @@ func.func @forward(%q: tensor<1x3x2x4xf32>, %k: tensor<1x5x1x4xf32>, %v: tensor<
   %out, %lse = tx.attention %q, %k, %v scale 5.000000e-01 : (tensor<1x3x2x4xf32>, tensor<1x5x1x4xf32>, tensor<1x5x1x6xf32>) -> (tensor<1x3x2x6xf32>, tensor<1x2x3xf32>)
   return %out : tensor<1x3x2x6xf32>
 }
+
+// -----
+
+// Attention of 8 positions, one head of 4: two matmuls of 2 * 8 * 8 * 4, of which a quarter of the blocks is computed.
+// CHECK: module attributes {train.work = [#train.work<place = -1, matmuls = 2.560000e+02 : f64,
+// LAYERS: module attributes {train.work = [#train.work<place = -1, matmuls = 2.560000e+02 : f64,
+func.func @forward(%x: tensor<1x8x1x4xf32>) -> tensor<1x8x1x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
+  %o, %l = tx.attention %x, %x, %x scale 0.5 causal blocks <2, [band 0 to 0]> : (tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x1x4xf32>, tensor<1x1x8xf32>)
+  return %o : tensor<1x8x1x4xf32>
+}

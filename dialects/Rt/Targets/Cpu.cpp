@@ -37,6 +37,7 @@ public:
                                     /*mayBeOne=*/sizes.tokens <= 1024);
   }
 
+  bool skipsAttentionBlocks() const override { return true; }
   int64_t getAttentionGradWorkspace(RankedTensorType q, RankedTensorType k,
                                     int64_t rows) const override {
     return partita_rt::attentionWorkspaceOnCpu({/*queries=*/rows, /*sequence=*/q.getDimSize(1),

@@ -36,6 +36,7 @@ struct PlanOption {
     Groups,   ///< PATTERN:KEY=NUMBER... separated by commas; may be given several times
     Bounds,   ///< two reals, 0 <= MIN <= MAX, separated by a comma; or none
     Betas,    ///< two reals in [0, 1), separated by a comma; or none
+    Sparsity, ///< KEY=VALUE,... as partita/Support/Sparsity.h reads them; or empty
     Schedule  ///< NAME[,key=value]..., as runs read it (partita_rt/lr_schedule_text.h)
   };
   llvm::StringLiteral name;

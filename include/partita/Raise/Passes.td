@@ -172,4 +172,29 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
   }];
 }
 
+def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
+  let options = [
+    ListOption<"layout", "layout", "std::string", "mode=MODE,KEY=VALUE...: DeepSpeed's keys of a sparse_attention block; empty: dense">,
+  ];
+  let statistics = [Statistic<"numSparse", "sparse", "self-attentions that got blocks">];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let summary = "gives every self-attention the blocks of one of DeepSpeed's sparse layouts";
+  let description = [{
+    Phase: raise.
+
+    Which blocks of scores are computed depends on the layout, the number of blocks and, with different_layout_per_head, the head.
+    What the model's own masks hide stays hidden: a causal model with a bidirectional layout stays causal. Attention to other keys (of an
+    encoder, or cached ones) stays dense, with a warning.
+
+    Errors are located at the attention: a block that does not divide the sequence, a layout that does not fit it. Every mode computes the
+    blocks on the diagonal, so that each token sees itself.
+
+    ```mlir
+    %o, %l = tx.attention %x, %x, %x scale 0.5 causal
+    // becomes, with layout=mode=fixed,block=2,attention=unidirectional
+    %o, %l = tx.attention %x, %x, %x scale 0.5 causal blocks <2, [squares 0 to 8 by 4 below, columns 3 to 8 by 4 width 1 below]>
+    ```
+  }];
+}
+
 #endif // PARTITA_RAISE_PASSES

@@ -203,7 +203,7 @@ private:
   void emit(rt::CallOp op);
   void emit(PendingsOp op) {
     verbatim(op.getLoc(), ("Pending " + op.getVariables().getName() + "[" +
-                           Twine(op.getVariables().getCount()) + "];")
+                           llvm::Twine(op.getVariables().getCount()) + "];")
                               .str());
     variables.insert_range(op.getVariables().all());
   }

@@ -19,6 +19,9 @@ void convertKernelsToLoops(mlir::ModuleOp module);
 /// Replaces an update's kernel.
 void convertKernel(UpdateKernelOp kernel);
 
+/// Replaces all layouts of block-sparse attention by functions that return tables.
+void convertBlockLayouts(mlir::ModuleOp module);
+
 /// Returns the names of kernels that are called over tables of tensors.
 llvm::StringSet<> kernelsOverTensors(mlir::ModuleOp module);
 /// Returns the type of the argument that lists an update's scalars:

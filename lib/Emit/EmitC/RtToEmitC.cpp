@@ -1,6 +1,7 @@
 //===- RtToEmitC.cpp - rt-to-emitc ------------------------------------------------------------===//
 
 #include "lib/Emit/EmitC/Converter.h"
+#include "lib/Emit/EmitC/KernelsToEmitC.h"
 #include "lib/Emit/Targets/TargetEmitter.h"
 #include "partita/Emit/Passes.h"
 
@@ -18,6 +19,7 @@ namespace {
 struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
   void runOnOperation() override {
     const emit::TargetEmitter &emitter = emit::emitterOf(Target::of(getOperation()));
+    convertBlockLayouts(getOperation());
     emitter.convertKernels(getOperation());
     std::unique_ptr<Converter> converter = emitter.createConverter(&getContext());
     // Functions first, since a call asks its layer for its name.

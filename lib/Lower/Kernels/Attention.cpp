@@ -59,6 +59,21 @@ template <typename Op> LogicalResult checkKey(Op op) {
   return success();
 }
 
+/// The function that returns the layouts of an attention's blocks, null if it has none.
+template <typename Op> FailureOr<FlatSymbolRefAttr> layoutsOf(Op op, Lowering &l) {
+  tx::BlocksAttr blocks = op.getBlocksAttr();
+  if (!blocks)
+    return FlatSymbolRefAttr();
+  const Target &target = Target::of(op);
+  if (!target.skipsAttentionBlocks())
+    return op.emitOpError() << "computes blocks of scores alone, for which target "
+                            << target.getName() << " has no kernel; use --target cpu";
+  OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
+  auto layouts = BlockLayoutsOp::create(atTop, atTop.getUnknownLoc(), "layouts", blocks,
+                                        l.type(op.getQ()).getDimSize(1));
+  return l.shared.kernel(layouts, "attention_blocks");
+}
+
 struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
     return operand < 3 && isHeads(view);
@@ -70,7 +85,8 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto attention = cast<tx::AttentionOp>(op);
-    if (failed(checkKey(attention)))
+    FailureOr<FlatSymbolRefAttr> layouts = layoutsOf(attention, l);
+    if (failed(layouts) || failed(checkKey(attention)))
       return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {attention.getOut(), attention.getQ(), attention.getK(), attention.getV()})
@@ -80,12 +96,12 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
     l.create<AttentionForwardOp>(
         l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2),
         bufferOrNull(l, bias), bufferOrNull(l, attention.getFirstKeys()),
-        bufferOrNull(l, attention.getKey()), bufferOrNull(l, attention.getMicro()),
-        bufferOrNull(l, attention.getFirst()), strides,
+        bufferOrNull(l, attention.getFirstHead()), bufferOrNull(l, attention.getKey()),
+        bufferOrNull(l, attention.getMicro()), bufferOrNull(l, attention.getFirst()), strides,
         shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
         attention.getCausal(), attention.getScale(), attention.getWindow().value_or(0),
         attention.getZeroHidden(), attention.getRatioAttr(), attention.getIdAttr(),
-        probabilitiesOf(attention, l));
+        probabilitiesOf(attention, l), *layouts);
     return success();
   }
 };
@@ -119,7 +135,8 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionGradOp>(op);
-    if (failed(checkKey(grad)))
+    FailureOr<FlatSymbolRefAttr> layouts = layoutsOf(grad, l);
+    if (failed(layouts) || failed(checkKey(grad)))
       return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
@@ -133,11 +150,12 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     l.create<AttentionBackwardOp>(
         l.result(0), l.result(1), l.result(2), biasSums, l.scratch(), l.buffer(grad.getDout()),
         l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
-        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()), bufferOrNull(l, grad.getKey()),
+        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()),
+        bufferOrNull(l, grad.getFirstHead()), bufferOrNull(l, grad.getKey()),
         bufferOrNull(l, grad.getMicro()), bufferOrNull(l, grad.getFirst()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
-        grad.getIdAttr(), probabilitiesOf(grad, l));
+        grad.getIdAttr(), probabilitiesOf(grad, l), *layouts);
     if (biasSums != dbias)
       l.convert(dbias, biasSums, l.elements(grad.getDbias()));
     return success();

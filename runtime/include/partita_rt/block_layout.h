@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_BLOCK_LAYOUT_H
 #define PARTITA_RT_BLOCK_LAYOUT_H
 
-#include "partita_rt/host_device.h"
+#include "host_device.h"
 #include <cstdint>
 
 namespace partita_rt {
@@ -51,9 +51,13 @@ struct BlockLayout {
 /// The layouts of one attention: of head h of this rank, layouts[ofHead[h + *firstHead]].
 struct BlockLayouts {
   const BlockLayout *layouts;
-  const int32_t *ofHead = nullptr; ///< null: all heads have layouts[0]
-  const int64_t *firstHead =
-      nullptr; ///< null: 0; else the first of this rank's heads among those of ofHead
+  /// Null: all heads have layouts[0].
+  const int32_t *ofHead = nullptr;
+  /// Null: 0; else the first of this rank's heads among those of ofHead.
+  const int64_t *firstHead = nullptr;
+
+  /// For the arguments of a call: a temporary lives until the call has returned.
+  const BlockLayouts *address() const { return this; }
 };
 
 PARTITA_RT_HOST_DEVICE inline const BlockLayout &layoutOfHead(const BlockLayouts &blocks,

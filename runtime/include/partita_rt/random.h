@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_RANDOM_H
 #define PARTITA_RT_RANDOM_H
 
-#include "partita_rt/host_device.h"
+#include "host_device.h"
 
 #include <cstdint>
 

@@ -173,7 +173,7 @@ def illegal(lines, rng):
         ("", '"elasticity": {"enabled": true},', "one mesh"),
         ("", '"wandb": {"enabled": true},', "switched on"),
         ("", '"curriculum_learning": {"enabled": true},', "switched on"),
-        ("", '"sparse_attention": {"mode": "fixed"},', "no block-sparse attention"),
+        ("", '"sparse_attention": {"mode": "bigbird", "attention": "unidirectional"},', "does not pass on"),
         ("", '"activation_checkpointing": {"partition_activations": true},', "without --recompute"),
         ("", '"data_types": {"param_dtype": "bf16"},', "master weights"),
         ("zero_optimization", '"zero_quantized_weights": true,', "no ZeRO"),

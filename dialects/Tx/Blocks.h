@@ -1,0 +1,46 @@
+//===- Blocks.h - what #tx.blocks is made of ------------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_DIALECTS_TX_BLOCKS_H
+#define PARTITA_DIALECTS_TX_BLOCKS_H
+
+#include "mlir/IR/Attributes.h"
+#include "runtime/include/partita_rt/block_layout.h"
+#include "llvm/ADT/Hashing.h"
+#include <optional>
+
+// Parameters of attributes are compared and hashed.
+namespace partita_rt {
+inline bool operator==(const BlockTerm &a, const BlockTerm &b) {
+  return a.kind == b.kind && a.begin == b.begin && a.end == b.end && a.period == b.period &&
+         a.width == b.width && a.below == b.below;
+}
+inline llvm::hash_code hash_value(const BlockTerm &term) {
+  return llvm::hash_combine(int(term.kind), term.begin, term.end, term.period, term.width,
+                            term.below);
+}
+inline bool operator==(const BlockPair &a, const BlockPair &b) {
+  return a.row == b.row && a.column == b.column;
+}
+inline llvm::hash_code hash_value(const BlockPair &pair) {
+  return llvm::hash_combine(pair.row, pair.column);
+}
+} // namespace partita_rt
+
+namespace partita::tx {
+
+/// Blocks of a side must be fewer than this, so that sums of two numbers of blocks fit 32 bits.
+constexpr int64_t kMostBlocks = int64_t(1) << 30;
+
+/// Which keys the other masks of an attention leave its queries: those up to their own, and of these the last
+/// `window`; 0: all.
+struct OtherMask {
+  bool causal = false;
+  int64_t window = 0;
+};
+
+/// The first row of blocks that has a query which sees no key.
+std::optional<int64_t> firstEmptyRow(const partita_rt::BlockLayout &layout, OtherMask mask);
+
+} // namespace partita::tx
+
+#endif // PARTITA_DIALECTS_TX_BLOCKS_H

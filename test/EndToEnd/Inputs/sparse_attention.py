@@ -1,0 +1,138 @@
+"""sparse_attention.py FOLDER: programs with --sparse-attention train like dense ones whose model has the layout's mask, in every mode.
+
+The masks are built here from the definitions of DeepSpeed's SparsityConfig classes, block by block."""
+import os
+import sys
+
+import numpy
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
+import onnx_writer as ow  # noqa: E402
+import checkpoints  # noqa: E402
+from commands import call  # noqa: E402
+from node_batch import write_safetensors  # noqa: E402
+
+folder = sys.argv[1]
+random = numpy.random.default_rng(0)
+BATCH, LENGTH, WIDTH, VOCABULARY, HEADS, LAYERS, BLOCK = 4, 32, 16, 32, 4, 2, 4
+BLOCKS = LENGTH // BLOCK
+
+
+def write(path, values, mask):
+    """A model whose attention adds a mask [heads, queries, keys]."""
+    nodes = [ow.node("Gather", ["table", "input_ids"], ["x0"])]
+    for i in range(LAYERS):
+        for name in "qkv":
+            nodes += [ow.node("MatMul", [f"x{i}", f"{name}{i}"], [f"{name}{i}.flat"]), ow.node("Reshape", [f"{name}{i}.flat", "heads"], [f"{name}{i}.heads"]),
+                      ow.node("Transpose", [f"{name}{i}.heads"], [f"{name}{i}.turned"], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])]
+        nodes += [ow.node("MatMul", [f"q{i}.turned", f"k{i}.turned"], [f"s{i}"]), ow.node("Mul", [f"s{i}", "scale"], [f"scaled{i}"]),
+                  ow.node("Where", ["seen", f"scaled{i}", "low"], [f"masked{i}"]), ow.node("Softmax", [f"masked{i}"], [f"p{i}"], axis=-1),
+                  ow.node("MatMul", [f"p{i}", f"v{i}.turned"], [f"o{i}"]), ow.node("Transpose", [f"o{i}"], [f"o{i}.turned"], perm=[0, 2, 1, 3]),
+                  ow.node("Reshape", [f"o{i}.turned", "flat"], [f"o{i}.flat"]), ow.node("MatMul", [f"o{i}.flat", f"o{i}.weight"], [f"y{i}"]),
+                  ow.node("Add", [f"x{i}", f"y{i}"], [f"x{i + 1}"])]
+    nodes.append(ow.node("MatMul", [f"x{LAYERS}", "head"], ["logits"]))
+    tensors = [ow.tensor(name, ow.FLOAT, value.shape, value.tobytes()) for name, value in values.items()]
+    tensors += [ow.ints("heads", [0, 0, HEADS, WIDTH // HEADS]), ow.ints("flat", [0, 0, WIDTH]),
+                ow.tensor("seen", ow.BOOL, [1, *mask.shape], mask.tobytes()), ow.tensor("low", ow.FLOAT, [], ow.floats([-3.4028235e38])),
+                ow.tensor("scale", ow.FLOAT, [], ow.floats([(WIDTH // HEADS) ** -0.5]))]
+    ow.save(path, ow.model(ow.graph(nodes, [ow.value("input_ids", ow.INT64, ["batch", "sequence"])],
+                                    [ow.value("logits", ow.FLOAT, ["batch", "sequence", VOCABULARY])], tensors), opset=17))
+
+
+def mix64(x):
+    x = (x + 0x9E3779B97F4A7C15) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def drawn(layout, head, count, seed):
+    """Random columns of each row: a sample without repetition (Floyd's algorithm) of numbers that depend on seed, head and row."""
+    key = mix64(mix64(seed) + head)
+    for row in range(BLOCKS):
+        columns = []
+        for last in range(BLOCKS - count, BLOCKS):
+            column = mix64(key + row * BLOCKS + last) % (last + 1)
+            columns.append(last if column in columns else column)
+        layout[row, columns] = True
+
+
+def fixed(head):  # attention=unidirectional, four patterns
+    layout = numpy.zeros((BLOCKS, BLOCKS), bool)
+    for i in range(BLOCKS):
+        layout[i, i // 4 * 4:i + 1] = True
+    for first in range(3 - head % 4, BLOCKS, 4):
+        layout[first:, first] = True
+    return layout
+
+
+def variable(head):  # windows 1 2 2 ..., global blocks 5 and 6 with rows, one random block
+    window = [0, 1, 1, 2, 2, 3, 3, 4]
+    layout = numpy.array([[a == b for b in window] for a in window])
+    layout[:, 5:7] = layout[5:7] = True
+    drawn(layout, 0, 1, 3)
+    return layout
+
+
+def sliding(width, before, after):
+    return numpy.array([[-before <= j - i <= after for j in range(width)] for i in range(width)])
+
+
+def bigbird(head):
+    layout = sliding(BLOCKS, 1, 1)
+    layout[0] = layout[:, 0] = True
+    drawn(layout, head, 2, 5)
+    return layout
+
+
+def bslongformer(head):
+    layout = sliding(BLOCKS, 2, 2)
+    layout[3] = layout[:, 3] = True
+    return layout
+
+
+# name: option, the layout of a head, whether the model is causal, more options of both programs
+CASES = {
+    "fixed": ("mode=fixed,attention=unidirectional,different_layout_per_head=true,num_different_global_patterns=4", fixed, True, ["--mesh", "tp=2"]),
+    "variable": ("mode=variable,local_window_blocks=1:2,global_block_indices=5,global_block_end_indices=7,num_random_blocks=1,"
+                 "horizontal_global_attention=true,seed=3", variable, False, ["--mesh", "dp=2"]),
+    "bigbird": ("mode=bigbird,num_random_blocks=2,different_layout_per_head=true,seed=5", bigbird, True, ["--mesh", "dp=2,tp=2"]),
+    "bslongformer": ("mode=bslongformer,num_sliding_window_blocks=5,global_block_indices=3", bslongformer, False, []),
+    "sliding-window": ("mode=sliding-window", lambda head: sliding(BLOCKS, 1, 0), True, ["--mesh", "pp=2", "--accumulate", "2"]),
+    "bfloat16": ("mode=fixed,attention=unidirectional", lambda head: fixed(0), True, ["--precision", "bfloat16"]),
+    "dense": ("mode=dense", lambda head: numpy.ones((BLOCKS, BLOCKS), bool), True, []),
+}
+
+sizes = {"table": (VOCABULARY, WIDTH), "head": (WIDTH, VOCABULARY)}
+sizes.update({f"{name}{i}": (WIDTH, WIDTH) for i in range(LAYERS) for name in ("q", "k", "v")})
+sizes.update({f"o{i}.weight": (WIDTH, WIDTH) for i in range(LAYERS)})
+weights = {name: (random.standard_normal(size) * 0.5).astype(numpy.float32) for name, size in sizes.items()}
+data = f"{folder}/data.safetensors"
+TOKENS = random.integers(0, VOCABULARY, (BATCH, LENGTH))
+write_safetensors(data, {"input_ids": TOKENS, "labels": TOKENS})
+
+
+def train(name, mask, options):
+    """Returns the parameters after three updates."""
+    model, program, parameters = (f"{folder}/{name}{suffix}" for suffix in (".onnx", "", ".safetensors"))
+    write(model, weights, mask)
+    batch = BATCH // 2 if "--accumulate" in options else BATCH
+    call("partita", "compile", model, "--dim", f"batch={batch}", "--dim", f"sequence={LENGTH}", "--objective", "causal", "--optimizer", "sgd", "--lr", "0.1",
+         *options, "-o", program)
+    call("partita", "run", program, "--data", data, "--steps", "3", "--dump-parameters", parameters)
+    return {name: (value.astype("u4") << 16).view("f4") if value.dtype == numpy.uint16 else value for name, value in checkpoints.read(parameters)[0].items()}
+
+
+for name, (option, layout, causal, options) in CASES.items():
+    seen = numpy.tri(LENGTH, dtype=bool) if causal else numpy.ones((LENGTH, LENGTH), bool)
+    model = numpy.broadcast_to(seen, (HEADS, LENGTH, LENGTH)).copy()
+    blocks = numpy.stack([numpy.kron(layout(head), numpy.ones((BLOCK, BLOCK), bool)) for head in range(HEADS)])
+    if layout(0).all():  # the same program's bits
+        sparse, dense = train(name, model[:1], [*options, "--sparse-attention", f"{option},block={BLOCK}"]), train(f"{name}_without", model[:1], options)
+        assert all((sparse[each] == dense[each]).all() for each in dense), name
+    else:
+        sparse, dense = train(name, model[:1], [*options, "--sparse-attention", f"{option},block={BLOCK}"]), train(f"{name}_mask", model & blocks, options)
+    other = max(numpy.abs(dense[each] - weights[each]).max() for each in weights)
+    error = max(numpy.abs(sparse[each] - dense[each]).max() for each in weights)
+    assert error < (0.1 if name == "bfloat16" else 1e-5) * other, (name, error, other)
+    print(name, "agrees")
