@@ -44,13 +44,16 @@ void weightTile(float *out, const ScoreTile &tile, const float *p, const float *
     for (int64_t i = 0; i < tile.queries; i += kTileRows) {
       int64_t rows = tile.rowsFrom(i), end = std::min(j + kPanel, tile.seen(i + rows - 1));
       bool more = add || j > 0;
-      tile.columns.forRuns(j, end, [&](int64_t gathered, int64_t key, int64_t count) {
-        microRows(rows, {p + i * kKeyBlock + gathered, kKeyBlock, 1}, v + key * pitch, pitch,
-                  out + i * pitch, pitch, pitch, count, more);
-        more = true;
-      });
-      if (!more)
-        microRows(rows, {p, kKeyBlock, 1}, v, pitch, out + i * pitch, pitch, pitch, 0, false);
+      if (end <= j && more)
+        continue;
+      int64_t count = std::max<int64_t>(end - j, 0), vector = j / kPad;
+      MatrixA weights{p + i * kKeyBlock + j, kKeyBlock, 1};
+      if (count == 0 || tile.columns.adjacent(vector, padded(count) / kPad))
+        microRows(rows, weights, v + tile.columns.keyOf(vector) * pitch, pitch, out + i * pitch,
+                  pitch, pitch, count, more);
+      else
+        microGathered(rows, weights, v, tile.columns.numbersFrom(vector), pitch, out + i * pitch,
+                      pitch, pitch, count, more);
     }
 }
 

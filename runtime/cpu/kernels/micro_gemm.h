@@ -51,18 +51,36 @@ struct MatrixA {
 struct Adjacent {
   const float *data;
   int64_t ld;
+  static int64_t turnTo(int64_t, int64_t k) { return k; }
   Wide at(int64_t row, int vector) const {
     return *reinterpret_cast<const LooseWide *>(data + row * ld + vector * kWide);
+  }
+};
+/// The same, of B's rows in groups of kPad, number numbers[0], numbers[1], ...
+struct GatheredRows {
+  const float *data;
+  int64_t ld;
+  const int16_t *numbers;
+  int64_t ahead = 0; ///< of the group's rows in A's columns
+  /// Turns to the group that begins at row `begin` of A's k columns; returns its end.
+  int64_t turnTo(int64_t begin, int64_t k) {
+    ahead = numbers[begin / kPad] * kPad - begin;
+    return std::min(begin + kPad, k);
+  }
+  Wide at(int64_t row, int vector) const {
+    return *reinterpret_cast<const LooseWide *>(data + (ahead + row) * ld + vector * kWide);
   }
 };
 /// Vectors of different panels; a panel is [k, kPad], kWide == kPad.
 template <int Vectors> struct Apart {
   const float *data[Vectors];
+  static int64_t turnTo(int64_t, int64_t k) { return k; }
   Wide at(int64_t row, int vector) const {
     return *reinterpret_cast<const LooseWide *>(data[vector] + row * kPad);
   }
 };
 
+/// The sums of a register tile: A's column times B's row, k times, from sums in c or 0.
 template <int Rows, int Vectors, typename B>
 inline void microTile(MatrixA a, B b, float *c, int64_t ldc, int64_t k, bool add) {
   Wide sum[Rows][Vectors];
@@ -72,17 +90,20 @@ inline void microTile(MatrixA a, B b, float *c, int64_t ldc, int64_t k, bool add
     for (int j = 0; j < Vectors; ++j)
       sum[i][j] =
           add ? Wide(*reinterpret_cast<const LooseWide *>(c + i * ldc + j * kWide)) : Wide{};
-  for (int64_t l = 0; l < k; ++l) {
-    Wide right[Vectors];
-#pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j)
-      right[j] = b.at(l, j);
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) {
-      Wide left = splatWide(a.data[i * a.row + l * a.column]);
+  for (int64_t begin = 0, end; begin < k; begin = end) {
+    end = b.turnTo(begin, k);
+    for (int64_t l = begin; l < end; ++l) {
+      Wide right[Vectors];
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j)
-        sum[i][j] += left * right[j];
+        right[j] = b.at(l, j);
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) {
+        Wide left = splatWide(a.data[i * a.row + l * a.column]);
+#pragma GCC unroll 8
+        for (int j = 0; j < Vectors; ++j)
+          sum[i][j] += left * right[j];
+      }
     }
   }
 #pragma GCC unroll 8
@@ -150,6 +171,17 @@ template <typename Body> inline void withRows(int64_t rows, Body body) {
 inline void microRows(int64_t rows, MatrixA a, const float *b, int64_t ldb, float *c, int64_t ldc,
                       int64_t n, int64_t k, bool add) {
   withRows(rows, [&](auto count) { microRows<count()>(a, b, ldb, c, ldc, n, k, add); });
+}
+/// microRows of groups of kPad rows of b (GatheredRows).
+inline void microGathered(int64_t rows, MatrixA a, const float *b, const int16_t *numbers,
+                          int64_t ldb, float *c, int64_t ldc, int64_t n, int64_t k, bool add) {
+  withRows(rows, [&](auto count) {
+    int64_t j = 0;
+    for (; j + kTileVectors * kWide <= n; j += kTileVectors * kWide)
+      microTile<count(), kTileVectors>(a, GatheredRows{b + j, ldb, numbers}, c + j, ldc, k, add);
+    for (; j < n; j += kWide)
+      microTile<count(), 1>(a, GatheredRows{b + j, ldb, numbers}, c + j, ldc, k, add);
+  });
 }
 inline void microPanels(int64_t rows, MatrixA a, const float *b, const int16_t *at, int64_t vectors,
                         float *c, int64_t ldc, int64_t k) {

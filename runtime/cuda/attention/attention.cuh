@@ -7,6 +7,7 @@
 #ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_CUH
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_CUH
 
+#include "cuda/attention/attention_blocks.cuh"
 #include "cuda/kernels/row.cuh"
 #include "partita_rt/attention_drops.h"
 #include "partita_rt/attention_sight.h"
@@ -36,6 +37,15 @@ struct KeyRange {
       : first(sight.first(query) / kTileRows * kTileRows),
         end(sight.end(least(query + kTileRows, sight.queries) - 1)) {}
 };
+
+/// The first tile of keys at `key` or after it, of those before `end`, of which a tile of queries computes some; or
+/// one that is not before `end`.
+__device__ inline int64_t nextKeys(const HeadBlocks &blocks, int64_t query, int64_t queries,
+                                   int64_t key, int64_t end) {
+  int64_t last = least(query + kTileRows, queries) - 1;
+  int64_t next = blocks.next(/*transposed=*/false, query, last, key, end);
+  return next < end ? next / kTileRows * kTileRows : end;
+}
 
 /// A bias as a kernel receives it.
 template <typename T> struct Bias {

@@ -60,8 +60,10 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
   if (onlyBias) { // for all lanes of the warp
     Sight<int64_t> sight(shape, b);
+    HeadBlocks blocks(shape, h);
     for (int64_t j = sight.first(query) + lane; j < sight.end(query); j += kWarp)
-      count += call.bias.at(b, h, query, j) >= shift ? 1.0f : 0.0f;
+      count += call.bias.at(b, h, query, j) >= shift && blocks.meet(query, query, j, j + 1) ? 1.0f
+                                                                                            : 0.0f;
     count = overWarp<Sum>(count);
   }
   if (lane == 0) {
@@ -79,11 +81,14 @@ __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
   const AttentionShape &shape = call.shape;
   Sight<int64_t> sight(shape, b);
   HeadDrops drops(shape, b, h);
+  HeadBlocks blocks(shape, h);
+  ComputedKeys computed(blocks, key);
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     int64_t at = query + warp * kRowsOfWarp + i, column = key + lane;
-    bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at);
+    bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at) &&
+                computed.computes(at, lane);
     float shift = seen ? call.logSumExp[call.rowOf(b, h, at)] : 0.0f;
     seen = seen && shift != Largest::kNone; // else its output is constant
     float score = p[i] * shape.scale, gradient = 0.0f, probability = 0.0f;
@@ -127,10 +132,13 @@ struct Tiles {
   }
 };
 
-/// Does any query of a tile see a key of a tile?
-__device__ inline bool meet(const AttentionShape &shape, int64_t b, int64_t query, int64_t key) {
+/// Does any query of a tile see a key of a tile, and compute one?
+__device__ inline bool meet(const AttentionShape &shape, int64_t b, int64_t h, int64_t query,
+                            int64_t key) {
   KeyRange range(Sight<int64_t>(shape, b), query);
-  return key >= range.first && key < range.end;
+  return key >= range.first && key < range.end &&
+         HeadBlocks(shape, h).meet(query, least(query + kTileRows, shape.sequence) - 1, key,
+                                   least(key + kTileRows, shape.keySequence));
 }
 
 constexpr int kWeights = kTileRows * (kTileRows + 1);
@@ -148,7 +156,7 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   tiles.loadKeys(call, b, kv, key);
   for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
     for (int64_t query = 0; query < shape.sequence; query += kTileRows) {
-      if (!meet(shape, b, query, key)) // for all of the block
+      if (!meet(shape, b, h, query, key)) // for all of the block
         continue;
       __syncthreads(); // all threads are done with the last queries
       tiles.loadQueries(call, b, h, query);
@@ -180,8 +188,10 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
   int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
   float dq[kRowsOfWarp][kParts] = {};
   tiles.loadQueries(call, b, h, query);
+  HeadBlocks blocks(shape, h);
   KeyRange range(Sight<int64_t>(shape, b), query);
-  for (int64_t key = range.first; key < range.end; key += kTileRows) {
+  auto next = [&](int64_t key) { return nextKeys(blocks, query, shape.sequence, key, range.end); };
+  for (int64_t key = next(range.first); key < range.end; key = next(key + kTileRows)) {
     __syncthreads(); // all threads are done with the last keys
     tiles.loadKeys(call, b, h / shape.groups, key);
     __syncthreads();
@@ -224,7 +234,7 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int64_t h = blockIdx.y; h < hEnd; ++h)
       for (int64_t query = query0; query < queryEnd; query += kTileRows)
         for (int64_t key = key0; key < keyEnd; key += kTileRows) {
-          if (!meet(shape, b, query, key)) // for all of the block
+          if (!meet(shape, b, h, query, key)) // for all of the block
             continue;
           __syncthreads();
           tiles.loadQueries(call, b, h, query);

@@ -9,6 +9,8 @@
 // With dropout, P V is of P without the elements that it drops (attention_drops.h), O / l is multiplied
 // by its factor, and l stays the sum over all.
 //
+// Tiles of keys without a block that the queries' layout computes are skipped.
+//
 // This is the portable form, without tensor cores, for float and for calls that
 // attention_mma_forward.cu does not take: tiles of 32 queries by 32 keys, as floats in shared
 // memory. Reads K and V once per 32 queries (usually from L2), Q and O once. Blocks with the most
@@ -43,8 +45,11 @@ __global__ void __launch_bounds__(kTileThreads)
     each = Largest::kNone;
   Sight<int64_t> sight(shape, b);
   HeadDrops drops(shape, b, h);
+  HeadBlocks blocks(shape, h);
   KeyRange range(sight, query);
-  for (int64_t key = range.first; key < range.end; key += kTileRows) {
+  auto next = [&](int64_t key) { return nextKeys(blocks, query, shape.sequence, key, range.end); };
+  for (int64_t key = next(range.first); key < range.end; key = next(key + kTileRows)) {
+    ComputedKeys computed(blocks, key);
     __syncthreads();
     loadTile(keys, keyRows, key, shape.keySequence, shape.headDim);
     __syncthreads();
@@ -54,7 +59,8 @@ __global__ void __launch_bounds__(kTileThreads)
     for (int i = 0; i < kRowsOfWarp; ++i) {
       int row = warp * kRowsOfWarp + i;
       int64_t at = query + row, column = key + lane;
-      bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at);
+      bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at) &&
+                  computed.computes(at, lane);
       float score = Largest::kNone;
       if (seen)
         score = scores[i] * shape.scale + (bias ? bias.at(b, h, at, column) : 0.0f);

@@ -16,14 +16,14 @@ namespace partita_rt::cuda {
 
 /// The only rule for tensor cores: 16-bit heads of at most 128 elements without a bias, with a
 /// positive scale and rows that an int can number; with dropout, rows of probabilities that begin at
-/// multiples of four. attention_forward.cu and attention_backward.cu
+/// multiples of four, and no layout of blocks. attention_forward.cu and attention_backward.cu
 /// take the others.
 template <typename T>
 bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
                    const Scores &dbias = {}) {
   return sizeof(T) == 2 && !Bias<T>(bias).data.data && !dbias.data && shape.scale > 0.0f &&
          shape.headDim <= 128 && shape.valueDim <= 128 && shape.window >= 0 &&
-         (shape.dropout.ratio == 0.0 || shape.keySequence % 4 == 0) &&
+         (shape.dropout.ratio == 0.0 || (shape.keySequence % 4 == 0 && !shape.blocks)) &&
          most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
 }
 
@@ -307,13 +307,16 @@ template <typename Body> void withMmaHead(const AttentionShape &shape, Body body
 }
 
 /// What a kernel must be able to do besides the usual, as a constant.
-enum class Extra : uint8_t { None, Documents, Dropout };
+enum class Extra : uint8_t { None, Documents, Dropout, Blocks };
 template <Extra kExtra>
 constexpr bool kHasFirstKeys = kExtra != Extra::None; // if the call has them
 template <Extra kExtra> using ExtraOf = std::integral_constant<Extra, kExtra>;
 
-/// Calls body(what the call needs) with a constant.
-template <typename Body> void withExtra(const AttentionShape &shape, Body body) {
+/// Calls body(what the call needs) with a constant. kBlocks: false in kernels that take no layouts.
+template <bool kBlocks, typename Body> void withExtra(const AttentionShape &shape, Body body) {
+  if constexpr (kBlocks)
+    if (shape.blocks)
+      return body(ExtraOf<Extra::Blocks>());
   if (shape.dropout.ratio > 0.0)
     body(ExtraOf<Extra::Dropout>());
   else if (shape.firstKeys)

@@ -82,6 +82,25 @@ template <typename T, int D> struct QueryCopies {
   }
 };
 
+/// The first tile of queries at `tile` or after it that computes some of keys [key, lastKey]; with a head of
+/// headEnd if there is none. Without layouts all do.
+template <bool kBlocks, int kQueries>
+__device__ inline QueryTile computedTile(const AttentionShape &shape, QueryTile tile,
+                                         const QueryTiles &range, int headEnd, int key,
+                                         int lastKey) {
+  if constexpr (kBlocks) {
+    for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
+      int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
+                                     lastKey, tile.query, range.end);
+      if (query < range.end) {
+        tile.query = query;
+        break;
+      }
+    }
+  }
+  return tile;
+}
+
 /// Stores the rows of dk and dv of a warp's keys, from `first` on; `ownKeys`, `ownValues`: room for them.
 template <int D, typename T, int kTiles>
 __device__ inline void
@@ -113,7 +132,15 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
-  QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
+  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  int headEnd = int((kv + 1) * shape.groups), lastKey = min(key + kKeys, sight.keys) - 1;
+  auto computed = [&](const QueryTile &tile) {
+    return computedTile<kBlocks, kQueries>(shape, tile, range, headEnd, key, lastKey);
+  };
+  auto follows = [&](int number, const QueryTile &tile) -> bool { // is there a tile of this number?
+    return kBlocks ? tile.head < headEnd : number < range.tiles;
+  };
+  QueryTile tile = computed({int(kv * shape.groups), range.first}), next = tile;
   QueryCopies<T, D> copies{call, douts, queries};
   auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
@@ -122,7 +149,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, int(shape.headDim), call.kPacks);
   copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, int(shape.valueDim),
                      call.vPacks);
-  if (range.tiles > 0) {
+  if (follows(0, tile)) {
     copies.startQueries(tile, 0);
     copies.startDouts(tile);
     keepNumber(0, queryNumber<kQueries>(call, b, tile));
@@ -132,13 +159,13 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int first = key + warp * kRows; // the first of the warp's keys
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
-  for (int i = 0; i < range.tiles; ++i, tile = next) {
+  for (int i = 0; follows(i, tile); ++i, tile = next) {
     waitForCopies<0>();
     __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
-    bool more = i + 1 < range.tiles;
+    next = computed(tile.after(range, kQueries));
+    bool more = follows(i + 1, next);
     float number = 0.0f;
     if (more) {
-      next = tile.after(range, kQueries);
       copies.startQueries(next, (i + 1) % 2);
       number = queryNumber<kQueries>(call, b, next);
     }
@@ -146,12 +173,15 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
     const T *passing = queries + i % 2 * kPassing;
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
     int last = min(tile.query + kQueries, sight.queries) - 1;
-    bool some = sight.meets(tile.query, last, first, first + kRows);
+    TileBits<kBlocks, kQueries> bits(HeadBlocks(shape, tile.head), /*transposed=*/true, first,
+                                     min(first + kRows, sight.keys) - 1, tile.query);
+    bool some = bits.some() && sight.meets(tile.query, last, first, first + kRows);
     if (some) { // for all lanes of the warp
       multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                           passing + laneOfRowsB<D>(lane));
       if (sight.hides(tile.query, last, first, first + kRows))
         hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
+      bits.hide(p, first + lane / 4);
       weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
       drops.atHead(b, tile.head);
       markDropped(p, drops, tile.query, first);
@@ -214,24 +244,30 @@ __global__ void __launch_bounds__(kMmaThreads)
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
-  int begin = sight.first(query) / kKeys * kKeys;
-  int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
-  int tiles = end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
-  auto copyKeys = [&](int i) {
-    copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), begin + i * kKeys,
-                       sight.keys, headDim, call.kPacks);
+  int lastQuery = min(query + kQueriesOfBlock, sight.queries) - 1;
+  int end = sight.end(lastQuery);
+  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  HeadBlocks blocks(shape, h);
+  auto next = [&](int key) { // the first tile at `key` or after it
+    if constexpr (kBlocks)
+      key = nextTile<kKeys>(blocks, /*transposed=*/false, query, lastQuery, key, end);
+    return key;
   };
-  auto copyValues = [&](int i) {
-    copyTile<kKeys, D>(values, headOf(call.v, b, kv), begin + i * kKeys, sight.keys, valueDim,
-                       call.vPacks);
+  int begin = next(sight.first(query) / kKeys * kKeys);
+  auto copyKeys = [&](int i, int key) {
+    copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), key, sight.keys, headDim,
+                       call.kPacks);
+  };
+  auto copyValues = [&](int key) {
+    copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, valueDim, call.vPacks);
   };
   copyTile<kQueriesOfBlock, D>(queries, headOf(call.q, b, h), query, sight.queries, headDim,
                                call.qPacks);
   copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, sight.queries, valueDim,
                                call.doutPacks);
-  if (tiles > 0) {
-    copyKeys(0);
-    copyValues(0);
+  if (begin < end) {
+    copyKeys(0, begin);
+    copyValues(begin);
   }
   commitCopies();
 
@@ -248,16 +284,17 @@ __global__ void __launch_bounds__(kMmaThreads)
       shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
       delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
     }
-  for (int i = 0; i < tiles; ++i) {
-    int key = begin + i * kKeys;
+  for (int i = 0, key = begin, after; key < end; ++i, key = after) {
+    after = next(key + kKeys);
     waitForCopies<0>();
     __syncthreads(); // keys and values have arrived, and all threads are done with the last keys
-    if (i + 1 < tiles)
-      copyKeys(i + 1);
+    if (after < end)
+      copyKeys(i + 1, after);
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
-    bool some = sight.meets(first, warpLast, key, key + kKeys);
+    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, first, warpLast, key);
+    bool some = bits.some() && sight.meets(first, warpLast, key, key + kKeys);
     if (some) { // for all lanes of the warp
       multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
                                             passing + laneOfRowsB<D>(lane));
@@ -265,13 +302,14 @@ __global__ void __launch_bounds__(kMmaThreads)
                                             static_cast<T *>(values) + laneOfRowsB<D>(lane));
     }
     __syncthreads(); // all threads are done with the values
-    if (i + 1 < tiles)
-      copyValues(i + 1);
+    if (after < end)
+      copyValues(after);
     commitCopies();
     if (!some)
       continue;
     if (sight.hides(first, warpLast, key, key + kKeys))
       hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
+    bits.hide(p, first + lane / 4);
     dropOfQueries(ds, drops, first + lane / 4, key, drops.scale);
     differentiateRows(ds, p, shift, delta, shape.scale * kLog2E);
     addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
@@ -331,7 +369,7 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) 
   PreparedBackward<T> call(operands);
   prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
-    withExtra(shape, [&](auto extra) { launchGradients<T, head(), extra()>(stream, call); });
+    withExtra<true>(shape, [&](auto extra) { launchGradients<T, head(), extra()>(stream, call); });
   });
 }
 

@@ -6,7 +6,8 @@
 // 64 at a time. V is copied during Q K^T, the next K during the softmax and P V. Scores and
 // probabilities stay in registers: a lane's elements of Q K^T are its elements of P in P V. P is
 // rounded to T for P V, its sum is not: out differs from the float kernel's by at most one rounding
-// of every probability, and the result's own.
+// of every probability, and the result's own. With a layout, tiles of keys of which the block's queries compute
+// none are not copied, and a warp passes over those of which its own compute none.
 
 #include "cuda/attention/attention_mma_drops.cuh"
 
@@ -37,8 +38,16 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
-  int begin = sight.first(query) / kKeys * kKeys;
-  int end = sight.end(min(query + kQueries, sight.queries) - 1);
+  int lastQuery = min(query + kQueries, sight.queries) - 1;
+  int end = sight.end(lastQuery);
+  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  HeadBlocks blocks(shape, h);
+  auto next = [&](int key) { // the first tile at `key` or after it
+    if constexpr (kBlocks)
+      key = nextTile<kKeys>(blocks, /*transposed=*/false, query, lastQuery, key, end);
+    return key;
+  };
+  int begin = next(sight.first(query) / kKeys * kKeys);
   HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
   copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
                         call.qPacks);
@@ -50,25 +59,28 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax<kTilesOfWarp> softmax;
-  for (int key = begin; key < end; key += kKeys) {
+  for (int key = begin, after; key < end; key = after) {
+    after = next(key + kKeys);
     waitForCopies<0>();
     __syncthreads(); // the keys have arrived, and all threads are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
     commitCopies();
-    bool some = sight.meets(first, warpLast, key, key + kKeys);
+    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, first, warpLast, key);
+    bool some = bits.some() && sight.meets(first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
     if (some) // for all lanes of the warp
       multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
                                              keys + laneOfRowsB<D>(lane));
     waitForCopies<0>();
     __syncthreads(); // the values have arrived, and all threads are done with the keys
-    if (key + kKeys < end)
-      copyTile<kKeys, D>(keys, keyRows, key + kKeys, sight.keys, int(shape.headDim), call.kPacks);
+    if (after < end)
+      copyTile<kKeys, D>(keys, keyRows, after, sight.keys, int(shape.headDim), call.kPacks);
     commitCopies();
     if (!some)
       continue;
     if (sight.hides(first, warpLast, key, key + kKeys))
       hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
+    bits.hide(scores, first + lane / 4);
     float correction[kTilesOfWarp][2];
     softmax.weigh(scores, correction, shape.scale * kLog2E);
     dropOfQueries(scores, drops, first + lane / 4, key);
@@ -96,7 +108,7 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
     return;
   Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
   withMmaHead(shape, [&](auto head) {
-    withExtra(shape, [&](auto extra) {
+    withExtra<true>(shape, [&](auto extra) {
       constexpr int D = head();
       PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, extra()>),
                         attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,

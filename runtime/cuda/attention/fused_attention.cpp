@@ -130,6 +130,8 @@ std::string whyNotFused(const FusedCall &call) {
     return "a window";
   if (a.firstKeys)
     return "documents";
+  if (a.blocks)
+    return "a layout of blocks";
   if (a.dropout.ratio > 0.0)
     return "dropout";
   if (a.batch < 1 || a.heads < 1 || a.sequence < 1 || a.keySequence < 1 || a.headDim < 1 ||

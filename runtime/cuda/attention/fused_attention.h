@@ -48,7 +48,7 @@ struct FusedCall {
 };
 
 /// Returns why the library is not asked for this call, or "". The only rule: 16-bit heads of at
-/// most 256 elements in full packs of 16 bytes, without a bias, a window or dropout; causal calls have as
+/// most 256 elements in full packs of 16 bytes, without a bias, a window, documents, a layout or dropout; causal calls have as
 /// many keys as queries.
 std::string whyNotFused(const FusedCall &call);
 

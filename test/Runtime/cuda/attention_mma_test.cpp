@@ -7,6 +7,23 @@
 namespace partita_rt::cuda {
 namespace {
 
+using Kind = BlockTermKind;
+
+/// Layouts of two heads; the first computes local blocks and global columns.
+AttentionShape withBlocks(int32_t size, const AttentionShape &shape, bool lower = true) {
+  auto n = int32_t(shape.sequence) / size;
+  LayoutMaker maker(size, n);
+  maker.add(lower, {{Kind::Squares, 0, n, 3}, {Kind::Columns, 2, n, 3, 1, true}});
+  maker.add(lower, {{Kind::Band, -2, 1}, {Kind::Rows, n / 2, n, n, 1}},
+            {{n - 1, 0}, {n / 2, n - 1}});
+  return maker.of(shape);
+}
+/// With rows and columns without a block.
+AttentionShape withRandomBlocks(int32_t size, const AttentionShape &shape) {
+  LayoutMaker maker(size, int32_t(shape.sequence) / size);
+  return maker.addRandom(1).addRandom(2).of(shape);
+}
+
 const Case kCases[] = {
     {"one key", shapeOf(1, 1, 1, 1, 64, true)},
     {"heads of 64, odd sequence", shapeOf(2, 1, 65, 65, 64, true)},
@@ -29,6 +46,15 @@ const Case kCases[] = {
     {"dropout and documents",
      withDropout(withDocuments(shapeOf(1, 1, 200, 200, 80, true), 40), 0.3)},
     {"documents that see later keys", withDocuments(shapeOf(1, 1, 150, 150, 24, false), 40)},
+    {"blocks of 16, grouped queries", withBlocks(16, shapeOf(1, 2, 240, 240, 64, true, 2))},
+    {"blocks of 64, wide heads", withBlocks(64, shapeOf(1, 2, 320, 320, 128, true))},
+    {"blocks of 128", withBlocks(128, shapeOf(1, 1, 512, 512, 64, true))},
+    {"blocks of 1", withBlocks(1, shapeOf(1, 2, 150, 150, 24, true))},
+    {"blocks of 24, not causal", withBlocks(24, shapeOf(1, 2, 264, 264, 80, false), false)},
+    {"blocks and documents", withDocuments(withBlocks(16, shapeOf(1, 2, 208, 208, 16, true)), 70)},
+    {"blocks and a window", withBlocks(10, shapeOf(1, 2, 200, 200, 16, true, 1, 0, 34))},
+    {"random blocks of 20", withRandomBlocks(20, shapeOf(1, 2, 200, 200, 64, true))},
+    {"random blocks of 32", withRandomBlocks(32, shapeOf(1, 2, 192, 192, 96, false, 2))},
 };
 
 template <typename T> class AttentionOnTensorCores : public testing::Test {};

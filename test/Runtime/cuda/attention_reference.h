@@ -4,6 +4,7 @@
 #ifndef PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
 #define PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
 
+#include "block_layouts.h"
 #include "half_reference.h"
 #include "partita_rt/kernels.h"
 
@@ -80,8 +81,8 @@ struct AttentionReference {
   int64_t atV(int64_t b, int64_t j, int64_t h, int64_t d) const {
     return ((b * a.keySequence + j) * (a.heads / a.groups) + h / a.groups) * a.valueDim + d;
   }
-  bool seen(int64_t b, int64_t i, int64_t j) const {
-    if (a.firstKeys && j < a.firstKeys[b * a.sequence + i])
+  bool seen(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (!inComputedBlock(a, h, i, j) || (a.firstKeys && j < a.firstKeys[b * a.sequence + i]))
       return false;
     int64_t end =
         a.causal ? std::min(i + 1 + a.keySequence - a.sequence, a.keySequence) : a.keySequence;
@@ -92,7 +93,7 @@ struct AttentionReference {
     double none = -std::numeric_limits<double>::infinity(), largest = none, total = 0.0;
     std::vector<double> p(size_t(a.keySequence), none);
     for (int64_t j = 0; j < a.keySequence; ++j)
-      if (seen(b, i, j)) {
+      if (seen(b, h, i, j)) {
         double sum = 0.0;
         for (int64_t d = 0; d < a.headDim; ++d)
           sum += double(q[size_t(atQ(b, i, h, d))]) * k[size_t(atK(b, j, h, d))];

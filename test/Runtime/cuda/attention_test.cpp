@@ -1,6 +1,7 @@
 // Attention without a matrix of scores against the CPU's, forward and backward; the bits must not
 // depend on schedule, storage type or layout.
 
+#include "block_layouts.h"
 #include "simulated.h"
 
 #include <utility>
@@ -24,6 +25,13 @@ AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t k
           window};
 }
 
+/// Random layouts of two heads, in part with rows without a block.
+AttentionShape withBlocks(int32_t size, AttentionShape shape, uint32_t seed) {
+  shape.zeroHidden = true;
+  LayoutMaker maker(size, int32_t(shape.sequence) / size);
+  return maker.addRandom(seed).addRandom(seed + 1).of(shape);
+}
+
 const Case kCases[] = {
     {shapeOf(1, 1, 1, 1, 4, true)},
     {shapeOf(2, 2, 33, 33, 8, true)},
@@ -43,6 +51,14 @@ const Case kCases[] = {
     {shapeOf(1, 2, 40, 40, 8, true), Case::Random, false, true, true, false},
     {shapeOf(2, 1, 33, 40, 8, false), Case::Padding, true, false, false, true},
     {shapeOf(2, 1, 33, 40, 8, true), Case::Hidden, true, false, false, true},
+    {withBlocks(16, shapeOf(1, 4, 128, 128, 8, true, 2), 1)},
+    {withBlocks(64, shapeOf(1, 2, 256, 256, 8, false), 3)},
+    {withBlocks(10, shapeOf(1, 2, 100, 100, 130, true), 5)},
+    {withBlocks(1, withDocuments(shapeOf(2, 2, 70, 70, 8, true), 20), 7)},
+    {withDropout(withBlocks(16, shapeOf(1, 2, 80, 80, 20, true, 2), 9), 0.1)},
+    {withBlocks(16, shapeOf(1, 2, 112, 112, 8, true), 11), Case::Random, false, true, true, true},
+    {withBlocks(7, shapeOf(2, 2, 70, 70, 8, false), 13), Case::Random, true, false, false, true},
+    {withBlocks(16, shapeOf(1, 1, 48, 48, 8, true), 15), Case::Hidden, true, false, false, true},
 };
 
 template <typename T> HeadsOf<T> heads(T *data, int64_t sequence, int64_t heads, int64_t dim) {

@@ -84,6 +84,9 @@ TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
   expectBy<T>(By::Mma, shapeOf(1, 1, 20, 30, 128, false, 1, 64), 0);
   expectBy<T>(By::Wgmma, withDropout(shapeOf(1, 1, 70, 72, 64, false), 0.1), 0);
   expectBy<T>(By::Mma, withDropout(shapeOf(1, 1, 70, 72, 16, false), 0.1), 0);
+  LayoutMaker maker(16, 5); // layouts are not for these kernels
+  maker.add(true, {{BlockTermKind::Band, -1, 0}});
+  expectBy<T>(By::Mma, maker.of(shapeOf(1, 1, 80, 80, 64, true)), 0);
 }
 
 #if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
