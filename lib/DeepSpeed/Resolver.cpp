@@ -249,6 +249,6 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
          resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
          resolveZero(r) && resolveTensorParallel(r) && resolvePipeline(r) &&
-         resolveSparseAttention(r) &&
-         resolveActivationCheckpointing(r) && resolveMonitors(r) && r.finish();
+         resolveSparseAttention(r) && resolveActivationCheckpointing(r) && resolveMonitors(r) &&
+         r.finish();
 }
