@@ -34,9 +34,18 @@ static void leaveMark(const char *mark, std::string_view text = {}) {
   close(file);
 }
 
+/// Removes a mark that ranks of an earlier start by the same launcher have left.
+static void removeMark(const char *mark) {
+  if (const char *folder = std::getenv(kMarksVariable))
+    unlink((std::string(folder) + "/" + mark).c_str());
+}
+
 void noteStep() {
-  if (!hasTrained.exchange(true))
-    leaveMark(kTrainedMark);
+  if (hasTrained.exchange(true))
+    return;
+  leaveMark(kTrainedMark);
+  for (const char *mark : {kEndedMark, kTakenMark, kUnsavedMark})
+    removeMark(mark);
 }
 void noteLoss() {
   if (!hasLost.exchange(true))
@@ -53,6 +62,12 @@ void markRefusal() {
 void noteSaved(uint64_t inode) { leaveMark(kSavedMark, std::to_string(inode)); }
 
 void noteFailedStep(const std::string &what) { leaveMark(kFailedStepMark, what); }
+
+void noteTaken() { leaveMark(kTakenMark); }
+
+void noteUnsaved() { leaveMark(kUnsavedMark); }
+
+void noteEndedBy(int signal) { leaveMark(kEndedMark, std::to_string(signal)); }
 
 void noteAsked() {
   char mark[32];

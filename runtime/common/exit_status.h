@@ -25,6 +25,12 @@ void noteSaved(uint64_t inode);
 /// Notes that training cannot go on after a step, because of what it has computed: leaves
 /// kFailedStepMark. `what`: step and result, "the loss of step 7 is nan", the same on all ranks.
 void noteFailedStep(const std::string &what);
+/// Notes that another run writes into the folder for checkpoints: leaves kTakenMark.
+void noteTaken();
+/// Notes that the checkpoint of the last step cannot be written: leaves kUnsavedMark.
+void noteUnsaved();
+/// Notes that all ranks have stopped for this signal: leaves kEndedMark.
+void noteEndedBy(int signal);
 /// Notes that this process ends the run for a signal, after its step and a checkpoint: leaves kAskedMark.
 /// May be called by a handler of signals.
 void noteAsked();

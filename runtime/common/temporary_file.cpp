@@ -2,6 +2,7 @@
 
 #include "common/temporary_file.h"
 
+#include "common/exit_status.h"
 #include "common/signal_table.h"
 
 #include "partita_rt/abandoned.h"
@@ -194,9 +195,11 @@ void FolderClaim::take(const char *option, const std::string &folder) {
   descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0)
     fail("%s: cannot open the folder %s: %s", option, folder.c_str(), std::strerror(errno));
-  if (!tryLock(descriptor))
+  if (!tryLock(descriptor)) {
+    noteTaken();
     fail("%s: another run writes into %s; give each run a folder of its own", option,
          folder.c_str());
+  }
 }
 
 } // namespace partita_rt

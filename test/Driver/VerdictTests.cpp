@@ -25,7 +25,8 @@ template <typename... Flags> StartFacts facts(int status, Flags... flags) {
 }
 
 using Flag = bool StartFacts::*;
-constexpr Flag kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
+constexpr Flag kTaken = &StartFacts::isTaken, kUnsaved = &StartFacts::isUnsaved,
+               kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kNone = &StartFacts::hasStartedNone,
                kTrains = &StartFacts::hasTrained, kAgain = &StartFacts::failedAgain,
                kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
@@ -60,6 +61,11 @@ TEST(Verdict, Table) {
       {"so does a script", facts(kTraining, kAgain, kRestart, kCause), Verdict::Final},
       {"a signal comes first", facts(kTraining, kAgain, kRestart, kAsked), Verdict::AskedToEnd},
 
+      {"another run has the folder", facts(kRefused, kTaken), Verdict::Final},
+      {"has it after a restart", facts(1, kTaken, kRestart, kTrained, kUnexplained, kFewer),
+       Verdict::Final},
+      {"the disk is full at the end", facts(kTraining, kUnsaved, kTrains), Verdict::RestartLater},
+
       {"a wrong option", facts(kRefused), Verdict::Final},
       {"fewer ranks do not mend it", facts(kRefused, kFewer), Verdict::Final},
       {"a restart of what never trained", facts(kRefused, kRestart), Verdict::Final},
@@ -88,12 +94,14 @@ TEST(Verdict, RanksAreLostForGoodIfAnotherStartIsRefused) {
 }
 
 TEST(Verdict, RefusalsInSuccessionHaveALimit) {
-  StartFacts refused = facts(kRefused, kRestart, kTrained);
-  int restarts = 0;
-  while (verdictOf(refused) == Verdict::RestartLater && restarts < 100)
-    refused.refusals = ++restarts;
-  EXPECT_EQ(restarts, kMostRefusals - 1);
-  EXPECT_EQ(verdictOf(refused), Verdict::Final);
+  for (StartFacts refused :
+       {facts(kRefused, kRestart, kTrained), facts(kTraining, kUnsaved, kRestart, kTrained)}) {
+    int restarts = 0;
+    while (verdictOf(refused) == Verdict::RestartLater && restarts < 100)
+      refused.refusals = ++restarts;
+    EXPECT_EQ(restarts, kMostRefusals - 1);
+    EXPECT_EQ(verdictOf(refused), Verdict::Final);
+  }
 }
 
 TEST(Verdict, WhichOnesRestart) {

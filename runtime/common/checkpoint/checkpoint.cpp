@@ -174,6 +174,11 @@ void checkNoCheckpoint(const Program &program, const std::string &folder) {
        continues ? "; --resume continues it, " : " of another model; ");
 }
 
+std::string allDamagedText(const std::string &folder, const std::string &damage) {
+  return "--resume: every checkpoint in " + folder + " is damaged, the newest: " + damage +
+         "; 'partita checkpoint verify " + folder + "' says what each lacks";
+}
+
 std::string skippedText(const std::string &folder, const std::string &damage) {
   return folder + " is damaged, taking the checkpoint before it: " + damage;
 }
@@ -402,7 +407,10 @@ const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points
       std::fprintf(stderr, "%s: warning: %s\n", rank.program->name,
                    printable(skippedText(point.folder, damage)).c_str());
   }
-  fail("%s", first.c_str());
+  const std::string &newest = points.front().folder;
+  fail("%s", points.size() == 1
+                 ? first.c_str()
+                 : allDamagedText(newest.substr(0, newest.rfind('/')), first).c_str());
 }
 
 void writeParameters(Rank &rank, const std::string &path) {

@@ -52,6 +52,8 @@ struct ResumePoint {
 /// ranks see different checkpoints, or if one has been replaced meanwhile.
 const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points);
 
+/// "every checkpoint in DIR is damaged, the newest: ...".
+std::string allDamagedText(const std::string &folder, const std::string &damage);
 /// "DIR/step-12 is damaged, taking the checkpoint before it: ...".
 std::string skippedText(const std::string &folder, const std::string &damage);
 

@@ -48,10 +48,11 @@ static std::string errorOfWork(std::future<void> &work) {
 CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep,
                                  std::set<int64_t> kept)
     : rank(rank), folder(folder), keep(keep), kept(std::move(kept)), inode(inodeOf(folder)) {
-  if (rank.rank != 0 || access(folder.c_str(), F_OK) != 0)
+  if (rank.rank != 0)
     return;
+  made = makeFolders(folder); // now: another run must not begin in it before the first save
   claim.take("--checkpoint", folder);
-  isClaimed = true;
+  inode = inodeOf(folder);
   removeUnfinished(folder);
 }
 
@@ -82,15 +83,9 @@ bool CheckpointSaver::isWritten() const {
                   writing.wait_for(std::chrono::seconds(0)) != std::future_status::timeout);
 }
 
-/// Makes the folder for checkpoints and its parents, on rank 0, before any rank makes one in it. All
-/// ranks learn which did not exist: if no save succeeds, the last rank that removes its file removes
-/// them.
-void CheckpointSaver::makeFolder() {
-  if (rank.rank == 0 && !isClaimed) {
-    made = makeFolders(folder);
-    claim.take("--checkpoint", folder);
-    isClaimed = true;
-  }
+/// All ranks learn which of the folder and its parents did not exist: if no save succeeds, the last rank
+/// that removes its file removes them.
+void CheckpointSaver::shareMade() {
   std::vector<int64_t> all = gathered(rank, int64_t(made.size()), "the folder for checkpoints");
   std::vector<std::string> parents = pathAndParents(folder); // the outermost first
   made.assign(parents.end() - all[0], parents.end());
@@ -127,7 +122,7 @@ void CheckpointSaver::prepareCopy() {
 
 void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
   if (isFirst) {
-    makeFolder();
+    shareMade();
     removeSurplus();
   }
   isFirst = false;

@@ -64,7 +64,7 @@ public:
   const std::string &noCopy() const { return whyNoCopy; }
 
 private:
-  void makeFolder();
+  void shareMade();
   void makeUnfinished();
   void removeSurplus();
   void discard();
@@ -80,7 +80,7 @@ private:
   std::set<int64_t> failed;
   FolderClaim claim;
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
-  bool isClaimed = false, isFirst = true;
+  bool isFirst = true;
   std::vector<std::string> made; ///< folders to remove again if no save succeeds
   SaveBuffer buffer;             ///< the thread's of `preparing`, until it ends
   std::future<void> preparing;

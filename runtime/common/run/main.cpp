@@ -166,6 +166,7 @@ void checkSameData(const Session &session, const CheckpointInfo &info) {
 /// own order of the data. One that is damaged at first sight is skipped here.
 void findResumePoints(Session &session, const std::string &folder) {
   std::string first;
+  int damaged = 0;
   for (const CheckpointEntry &entry : checkpointsIn(folder)) {
     try {
       ResumePoint point{entry.path, readCheckpointInfo(entry.path)};
@@ -180,12 +181,14 @@ void findResumePoints(Session &session, const std::string &folder) {
     } catch (const Error &error) {
       if (session.resumePoints.empty())
         session.warnings.push_back(skippedText(entry.path, error.what()));
-      if (first.empty())
+      if (damaged++ == 0)
         first = error.what();
     }
   }
+  if (session.resumePoints.empty() && damaged > 1)
+    fail("%s", allDamagedText(folder, first).c_str());
   if (session.resumePoints.empty())
-    fail("%s", first.empty() ? newestCheckpoint(folder).c_str() : first.c_str()); // says why
+    fail("%s", damaged ? first.c_str() : newestCheckpoint(folder).c_str()); // says why
 }
 
 /// Checks the options against the checkpoint to resume from, and takes its order of the data.

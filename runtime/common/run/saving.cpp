@@ -55,8 +55,10 @@ void Saving::complete(bool last) {
   std::string error = saver->complete();
   if (last && error.empty())
     error = saver->finish();
-  if (last && !error.empty())
+  if (last && !error.empty()) {
+    noteUnsaved();
     fail("%s", error.c_str());
+  }
   warn(error);
 }
 

@@ -372,8 +372,10 @@ void Loop::train() {
   waiting.begin();
   for (int64_t number = first; number <= last && !interruptedBy; ++number)
     step(number);
-  if (interruptedBy)
+  if (interruptedBy) {
     setEndedBy(interruptedBy);
+    noteEndedBy(interruptedBy);
+  }
   waiting.end();
   enterPhase(rank, Phase::Outputs);
   if (int signal = interruptedBy ? 0 : notedSignal())

@@ -72,7 +72,7 @@ inline std::vector<CheckpointEntry> checkpointsIn(const std::string &folder) {
        entry.increment(error)) {
     std::error_code none;
     if (int64_t step = stepOfName(entry->path().filename().string());
-        step >= 0 && entry->is_directory(none))
+        step >= 0 && (entry->is_directory(none) || entry->is_symlink(none))) // which may dangle
       found.push_back({stepFolder(folder, step), step});
   }
   std::sort(found.begin(), found.end(),

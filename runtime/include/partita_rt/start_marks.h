@@ -25,6 +25,13 @@ constexpr const char *kSavedMark = "saved";
 /// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
 /// same text as the one before shows that the next one would too.
 constexpr const char *kFailedStepMark = "failed-step";
+/// The next step removes the following three: then the launcher has started ranks again.
+/// Another run writes into the folder for checkpoints: what is in it is no longer this run's.
+constexpr const char *kTakenMark = "taken";
+/// The checkpoint of the last step cannot be written: all is trained, and nothing of it kept.
+constexpr const char *kUnsavedMark = "unsaved";
+/// All ranks have completed a step and saved, and end for the signal whose number the file has.
+constexpr const char *kEndedMark = "ended-by-signal";
 /// A process knows that a signal ends the run: it completes its step, saves, and needs no other signal.
 /// Its ID follows: a launcher may have started others since then.
 constexpr const char *kAskedMark = "asked-";

@@ -173,6 +173,23 @@ for name, launcher in (("busy", TORCHRUN), ("left-alone", str(left))):
     errors = (folder / f"{name}.err").read_text()
     assert first.returncode == -signal.SIGTERM and "finishing the step" in errors and not list((folder / name).glob("*.tmp")), (first.returncode, errors)
     assert max(int(path.name[5:]) for path in (folder / name).iterdir()) == steps(folder / f"{name}.csv"), errors
+# mpirun that gets a signal hides that its ranks have saved and ended by it: the run ends, as it was asked to.
+words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "told.csv"), "--checkpoint", str(folder / "told"),
+         "--keep", "2", "--max-restarts", "3", "--launcher", f"mpirun --mca odls_base_sigkill_timeout 5 {MPIRUN.removeprefix('mpirun ')}"]
+told = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+until(lambda: (folder / "told/step-10").exists() and len(ranks(told.pid, "two")) == 2)
+os.kill(supervised.children(told.pid)[0], signal.SIGTERM)
+errors = told.communicate(timeout=100)[1]
+assert told.returncode == -signal.SIGTERM and "finishing the step" in errors and "; restart " not in errors, (told.returncode, errors)
+# A run has its folder from its first step on, though it has saved nothing: another one is refused at once, and by its supervisor for good.
+words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--checkpoint-every", "100000", "--log", str(folder / "owner.csv"), "--checkpoint",
+         str(folder / "owned/by/owner")]
+owner = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+until(lambda: steps(folder / "owner.csv") > 0)
+status, errors = run("owned/by/owner", "--max-restarts", "3")
+assert status == 1 and "another run writes into" in errors and "; restart " not in errors, (status, errors)
+owner.kill()
+owner.wait()
 # Before the first save of a run that replaces another's checkpoints, a restart begins again, with the seed of the new run.
 shutil.copytree(folder / "once", folder / "replaced")
 other = [*TRAIN[:3], "seed:2", *TRAIN[4:-1], "25", "--checkpoint-copy", "off"]  # so that steps 25 and 50 have one before the next

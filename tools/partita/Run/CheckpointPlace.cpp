@@ -72,7 +72,7 @@ bool Anchor::waitFor() const {
 }
 
 void partita::tool::waitForLock(const std::string &folder) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
+  for (int attempt = 0; attempt < 3000; ++attempt) {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0)
       return;

@@ -54,7 +54,7 @@ private:
 };
 
 /// Waits until no process of the run that has ended holds the folder's lock any more, for at most
-/// ten seconds: then the next one reports that another run writes into the folder.
+/// 30 seconds: then the next one reports that another run writes into the folder.
 void waitForLock(const std::string &folder);
 
 } // namespace partita::tool

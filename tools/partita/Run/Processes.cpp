@@ -137,6 +137,10 @@ public:
     if (isLauncher)
       endOrphans(program);
     readMarks();
+    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint.
+    if (int number; isLauncher && !outcome.signal &&
+                    !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))
+      outcome.signal = number;
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
@@ -222,6 +226,8 @@ private:
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
+    outcome.isTaken = marks.has(partita_rt::kTakenMark);
+    outcome.isUnsaved = marks.has(partita_rt::kUnsavedMark);
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
   }
@@ -329,7 +335,9 @@ private:
 
   /// What messages call a process.
   std::string nameOf(size_t rank) const {
-    return processes.size() > 1 ? "rank " + std::to_string(rank) : "the program";
+    return processes.size() > 1 ? "rank " + std::to_string(rank)
+           : launched           ? "the launcher"
+                                : "the program";
   }
   int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
   void signalAll(int signal) const {

@@ -22,6 +22,12 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // be a flipped bit; a run repeats its steps bit for bit.
   if (facts.failedAgain)
     return Verdict::Final;
+  // The newest checkpoint is another run's.
+  if (facts.isTaken)
+    return Verdict::Final;
+  // A disk that is full may have room again; all that was trained since the newest checkpoint is lost.
+  if (facts.isUnsaved)
+    return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
   if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
     return Verdict::RestartNow;
   if (facts.status == 0)

@@ -14,6 +14,8 @@ struct EndFacts {
   int status = 0; ///< the largest of a process, or the launcher's
   /// A process was killed or has stopped, or a launcher has ended too early or outlived its ranks.
   bool hasCause = false;
+  bool isTaken = false;   ///< another run writes into the folder for checkpoints
+  bool isUnsaved = false; ///< the last step is done, and its checkpoint cannot be written
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
