@@ -2,15 +2,13 @@
 
 #include "common/exit_status.h"
 
+#include "common/fixed_text.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/start_marks.h"
 
 #include <atomic>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <fcntl.h>
-#include <iterator>
 #include <string_view>
 #include <unistd.h>
 
@@ -70,12 +68,9 @@ void noteUnsaved() { leaveMark(kUnsavedMark); }
 void noteEndedBy(int signal) { leaveMark(kEndedMark, std::to_string(signal)); }
 
 void noteAsked() {
-  char mark[32];
-  char *end = std::to_chars(std::strcpy(mark, kAskedMark) + std::strlen(kAskedMark),
-                            std::end(mark) - 1, getpid())
-                  .ptr;
-  *end = 0;
-  leaveMark(mark);
+  FixedText mark;
+  mark << kAskedMark << int64_t(getpid());
+  leaveMark(mark.get());
 }
 
 } // namespace partita_rt

@@ -1,10 +1,11 @@
 // Checkpoints and other tensor files that a run writes. A checkpoint holds all parameters,
 // optimizer states and scalar states, with global shapes, under the names in the program's tables.
 // Its metadata name the program ("program"), its optimizer ("optimizer") and the samples of a step
-// ("samples_per_step"), by which a run refuses another's checkpoint. They hold the number of updates ("step"), the seed of the data order ("seed") and whether
-// the order is "shuffled" or the "file"'s ("order"), which together give the position in the data
-// (data.h), identify the data ("data"), and name the scalar states ("scalar_states") and, if there
-// are any, the number of steps that were skipped ("skipped_steps"). Any program of these parameters
+// ("samples_per_step"), by which a run refuses another's checkpoint. They hold the number of updates
+// ("step"), the seed of the data order ("seed") and whether the order is "shuffled" or the "file"'s
+// ("order"), which together give the position in the data (data.h), identify the data ("data"), and
+// name the scalar states ("scalar_states") and, if there are any, the number of steps that were
+// skipped ("skipped_steps"). Any program of these parameters
 // and this optimizer reads it, whatever its mesh and precision (sources.h). How it lies on disk:
 // checkpoint_files.h; who writes it: shards.h; when: saver.h.
 
