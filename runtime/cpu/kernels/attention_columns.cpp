@@ -2,57 +2,16 @@
 
 namespace partita_rt {
 
-/// A row's run of a term, cut to the columns that `lower` leaves.
-static BlockRun runOfRow(const BlockLayout &layout, const BlockTerm &term, int32_t row) {
-  BlockRun run = runOf(term, row, layout.n, /*transposed=*/false);
-  if (layout.lower)
-    run.end = std::min(run.end, row + 1);
-  return run;
-}
-
-/// The single blocks of a row with columns in [column, columnEnd): first and end.
-struct RowPairs {
-  const BlockPair *first, *end;
-  RowPairs(const BlockLayout &layout, int32_t row, int32_t column, int32_t columnEnd) {
-    if (layout.lower)
-      columnEnd = std::min(columnEnd, row + 1);
-    auto before = [](const BlockPair &pair, const BlockPair &other) {
-      return pair.row != other.row ? pair.row < other.row : pair.column < other.column;
-    };
-    const BlockPair *all = layout.byRow, *allEnd = all + layout.pairCount;
-    first = std::lower_bound(all, allEnd, BlockPair{row, column}, before);
-    end = std::max(first, std::lower_bound(first, allEnd, BlockPair{row, columnEnd}, before));
-  }
-};
-
 /// Calls visit(key, end) for every run of blocks of a row that the layout computes and that has some of keys
 /// [key, keyEnd), cut to these. Runs may overlap, and come in any order.
 template <typename Visit>
 static void forComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd,
                         Visit visit) {
   int64_t size = layout.size;
-  auto column = int32_t(key / size), columnEnd = int32_t((keyEnd + size - 1) / size);
-  auto visitBlocks = [&](int64_t first, int64_t end) {
-    visit(std::max(first * size, key), std::min(end * size, keyEnd));
-  };
-  for (int32_t t = 0; t < layout.termCount; ++t) {
-    BlockRun run = runOfRow(layout, layout.terms[t], int32_t(row));
-    int32_t end = std::min(run.end, columnEnd);
-    if (run.isFull()) {
-      if (std::max(run.begin, column) < end)
-        visitBlocks(std::max(run.begin, column), end);
-      continue;
-    }
-    int32_t group = run.begin; // that has `column`, or the first
-    if (column > run.begin)
-      group += (column - run.begin) / run.period * run.period;
-    for (; group < end; group += run.period)
-      if (int32_t last = std::min(group + run.width, end); std::max(group, column) < last)
-        visitBlocks(std::max(group, column), last);
-  }
-  RowPairs pairs(layout, int32_t(row), column, columnEnd);
-  for (const BlockPair *pair = pairs.first; pair != pairs.end; ++pair)
-    visitBlocks(pair->column, pair->column + 1);
+  forComputedOfLine(layout, int32_t(row), int32_t(key / size), int32_t((keyEnd + size - 1) / size),
+                    /*transposed=*/false, [&](int64_t first, int64_t end) {
+                      visit(std::max(first * size, key), std::min(end * size, keyEnd));
+                    });
 }
 
 int64_t firstComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd) {
@@ -67,17 +26,19 @@ int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64
     return key;
   int64_t size = layout.size;
   auto column = int32_t(key / size), columnEnd = int32_t((keyEnd + size - 1) / size), end = column;
+  if (layout.lower)
+    columnEnd = std::min(columnEnd, int32_t(row) + 1);
   for (int32_t t = 0; t < layout.termCount; ++t) {
-    BlockRun run = runOfRow(layout, layout.terms[t], int32_t(row));
+    BlockRun run = runOf(layout.terms[t], int32_t(row), layout.n, /*transposed=*/false);
     int32_t last = std::min(run.end, columnEnd); // the end of the run's last block before columnEnd
     if (last > run.begin) {
       int32_t within = (last - 1 - run.begin) % run.period;
       end = std::max(end, last - std::max(within + 1 - run.width, 0));
     }
   }
-  RowPairs pairs(layout, int32_t(row), column, columnEnd);
-  if (pairs.first != pairs.end)
-    end = std::max(end, pairs.end[-1].column + 1);
+  int32_t after = firstSingleBlock(layout, int32_t(row), columnEnd, /*transposed=*/false);
+  if (after > 0 && layout.byRow[after - 1].row == row)
+    end = std::max(end, layout.byRow[after - 1].column + 1);
   return end > column ? std::min(end * size, keyEnd) : key;
 }
 

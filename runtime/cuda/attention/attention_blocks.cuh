@@ -5,6 +5,7 @@
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_BLOCKS_CUH
 
 #include "cuda/kernels/row.cuh"
+#include "partita_rt/attention_sight.h"
 #include "partita_rt/block_layout.h"
 #include "partita_rt/kernels.h"
 
@@ -12,11 +13,11 @@
 
 namespace partita_rt::cuda {
 
-/// Ones for positions [first, end) of 64 that begin at `from`, cut to [low, high).
-__device__ inline uint64_t onesOf(int first, int end, int from, int low, int high) {
-  first = (first > low ? first : low) - from;
-  end = (end < high ? end : high) - from;
-  if (first >= end)
+/// Ones for positions [first, end) of 64 that begin at `from`.
+__device__ inline uint64_t onesOf(int first, int end, int from) {
+  first = first > from ? first - from : 0;
+  end -= from;
+  if (first >= 64 || first >= end)
     return 0;
   uint64_t below = end >= 64 ? ~uint64_t(0) : (uint64_t(1) << end) - 1;
   return below & ~uint64_t(0) << first;
@@ -25,49 +26,10 @@ __device__ inline uint64_t onesOf(int first, int end, int from, int low, int hig
 /// The computed ones of 64 positions of a line of blocks, from `from` on.
 __device__ inline uint64_t computedOfLine(const BlockLayout &layout, int line, bool transposed,
                                           int from) {
-  int size = layout.size, low = from, high = from + 64, all = layout.n * size;
-  high = high < all ? high : all;
-  if (layout.lower && transposed)
-    low = low > line * size ? low : line * size;
-  else if (layout.lower)
-    high = high < (line + 1) * size ? high : (line + 1) * size;
-  if (low >= high)
-    return 0;
-  int block = low / size, blockEnd = (high - 1) / size + 1;
+  int size = layout.size, last = (from + 63) / size;
   uint64_t bits = 0;
-  for (int t = 0; t < layout.termCount; ++t) {
-    BlockRun run = runOf(layout.terms[t], line, layout.n, transposed);
-    int end = run.end < blockEnd ? run.end : blockEnd;
-    if (run.isFull()) {
-      bits |= onesOf(run.begin * size, end * size, from, low, high);
-      continue;
-    }
-    int group = run.begin;
-    if (block > group)
-      group += (block - group) / run.period * run.period;
-    for (; group < end; group += run.period) {
-      int groupEnd = group + run.width < end ? group + run.width : end;
-      bits |= onesOf(group * size, groupEnd * size, from, low, high);
-    }
-  }
-  const BlockPair *pairs = transposed ? layout.byColumn : layout.byRow;
-  int first = 0, last = layout.pairCount;
-  while (first < last) { // the first single block not before (line, block)
-    int middle = first + (last - first) / 2;
-    int across = transposed ? pairs[middle].column : pairs[middle].row;
-    int along = transposed ? pairs[middle].row : pairs[middle].column;
-    if (across < line || (across == line && along < block))
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  for (; first < layout.pairCount; ++first) {
-    int across = transposed ? pairs[first].column : pairs[first].row;
-    int along = transposed ? pairs[first].row : pairs[first].column;
-    if (across != line || along >= blockEnd)
-      break;
-    bits |= onesOf(along * size, (along + 1) * size, from, low, high);
-  }
+  forComputedOfLine(layout, line, from / size, last < layout.n ? last + 1 : layout.n, transposed,
+                    [&](int first, int end) { bits |= onesOf(first * size, end * size, from); });
   return bits;
 }
 
@@ -203,6 +165,33 @@ struct AllBits {
 };
 template <bool kBlocks, int kColumns>
 using TileBits = std::conditional_t<kBlocks, LineBits<kColumns>, AllBits>;
+
+/// The tiles of kKeys keys, [begin, end), that pass a tile of queries [query, query + count). With layouts, those
+/// of which some query computes a key. All lanes of a warp make it, and call after(), together.
+template <bool kBlocks, int kKeys> class KeyTiles {
+  HeadBlocks blocks;
+  int query, last;
+
+public:
+  int begin, end;
+  template <bool kDocuments>
+  __device__ KeyTiles(const HeadBlocks &blocks, const Sight<int, kDocuments> &sight, int query,
+                      int count)
+      : blocks(blocks), query(query), last(min(query + count, sight.queries) - 1),
+        end(sight.end(last)) {
+    begin = from(sight.first(query) / kKeys * kKeys);
+  }
+  /// The tile after the one at `key`; not before `end` if there is none.
+  __device__ int after(int key) const { return from(key + kKeys); }
+
+private:
+  __device__ int from(int key) const {
+    if constexpr (kBlocks)
+      return nextTile<kKeys>(blocks, /*transposed=*/false, query, last, key, end);
+    else
+      return key;
+  }
+};
 
 } // namespace partita_rt::cuda
 

@@ -82,30 +82,68 @@ template <typename T, int D> struct QueryCopies {
   }
 };
 
-/// The first tile of queries at `tile` or after it that computes some of keys [key, lastKey]; with a head of
-/// headEnd if there is none. Without layouts all do.
-template <bool kBlocks, int kQueries>
-__device__ inline QueryTile computedTile(const AttentionShape &shape, QueryTile tile,
-                                         const QueryTiles &range, int headEnd, int key,
-                                         int lastKey) {
-  if constexpr (kBlocks) {
-    for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
-      int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
-                                     lastKey, tile.query, range.end);
-      if (query < range.end) {
-        tile.query = query;
-        break;
+/// The tiles of kQueries queries that pass a tile of keys, for all heads of a group. With layouts, those that
+/// compute some of the keys. All lanes of a warp call first() and after() together.
+template <bool kBlocks, int kQueries> class PassingTiles {
+  const AttentionShape &shape;
+  QueryTiles range;
+  int headEnd, key, lastKey;
+
+public:
+  /// Of keys [key, key + count) of key head `kv`.
+  template <bool kDocuments>
+  __device__ PassingTiles(const AttentionShape &shape, const Sight<int, kDocuments> &sight,
+                          int64_t kv, int key, int count)
+      : shape(shape), range(sight, int(shape.groups), key, count, kQueries),
+        headEnd(int((kv + 1) * shape.groups)), key(key), lastKey(min(key + count, sight.keys) - 1) {
+  }
+  /// The first one of heads from this one on, or one that does not exist.
+  __device__ QueryTile first(int head) const { return computed({head, range.first}); }
+  /// The next one, or one that does not exist.
+  __device__ QueryTile after(const QueryTile &tile) const {
+    return computed(tile.after(range, kQueries));
+  }
+  /// Does a tile with this number exist?
+  __device__ bool has(int number, const QueryTile &tile) const {
+    return kBlocks ? tile.head < headEnd : number < range.tiles;
+  }
+
+private:
+  __device__ QueryTile computed(QueryTile tile) const {
+    if constexpr (kBlocks) {
+      for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
+        int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
+                                       lastKey, tile.query, range.end);
+        if (query < range.end)
+          return {tile.head, query};
       }
     }
+    return tile;
   }
-  return tile;
+};
+
+/// Starts the copies of a tile of keys and values.
+template <int kKeys, int D, typename T>
+__device__ inline void startKeysAndValues(const PreparedBackward<T> &call, T *keys, T *values,
+                                          int key) {
+  const AttentionShape &shape = call.shape;
+  int64_t kv = blockIdx.y, b = blockIdx.z;
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, int(shape.keySequence), int(shape.headDim),
+                     call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, int(shape.keySequence),
+                     int(shape.valueDim), call.vPacks);
 }
 
-/// Stores the rows of dk and dv of a warp's keys, from `first` on; `ownKeys`, `ownValues`: room for them.
+/// Scales and stores the rows of dk and dv of a warp's keys, from `first` on. `dropScale`: of dv, for dropout;
+/// `ownKeys`, `ownValues`: room for them.
 template <int D, typename T, int kTiles>
-__device__ inline void
-storeKeyGradients(const PreparedBackward<T> &call, const float (&dk)[kTiles][D / 8][4],
-                  const float (&dv)[kTiles][D / 8][4], T *ownKeys, T *ownValues, int first) {
+__device__ inline void storeKeyGradients(const PreparedBackward<T> &call,
+                                         float (&dk)[kTiles][D / 8][4],
+                                         float (&dv)[kTiles][D / 8][4], float dropScale, T *ownKeys,
+                                         T *ownValues, int first) {
+  scaleBy(dk, call.shape.scale);
+  if (dropScale != 1.0f)
+    scaleBy(dv, dropScale);
   int64_t kv = blockIdx.y, b = blockIdx.z;
   int keys = int(call.shape.keySequence);
   storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, int(call.shape.headDim),
@@ -131,25 +169,16 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   constexpr bool kDrops = kExtra == Extra::Dropout;
   TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
-  QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
   constexpr bool kBlocks = kExtra == Extra::Blocks;
-  int headEnd = int((kv + 1) * shape.groups), lastKey = min(key + kKeys, sight.keys) - 1;
-  auto computed = [&](const QueryTile &tile) {
-    return computedTile<kBlocks, kQueries>(shape, tile, range, headEnd, key, lastKey);
-  };
-  auto follows = [&](int number, const QueryTile &tile) -> bool { // is there a tile of this number?
-    return kBlocks ? tile.head < headEnd : number < range.tiles;
-  };
-  QueryTile tile = computed({int(kv * shape.groups), range.first}), next = tile;
+  PassingTiles<kBlocks, kQueries> tiles(shape, sight, kv, key, kKeys);
+  QueryTile tile = tiles.first(int(kv * shape.groups)), next = tile;
   QueryCopies<T, D> copies{call, douts, queries};
   auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
       numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
   };
-  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, int(shape.headDim), call.kPacks);
-  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, int(shape.valueDim),
-                     call.vPacks);
-  if (follows(0, tile)) {
+  startKeysAndValues<kKeys, D>(call, keys, values, key);
+  if (tiles.has(0, tile)) {
     copies.startQueries(tile, 0);
     copies.startDouts(tile);
     keepNumber(0, queryNumber<kQueries>(call, b, tile));
@@ -159,11 +188,11 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   int first = key + warp * kRows; // the first of the warp's keys
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
-  for (int i = 0; follows(i, tile); ++i, tile = next) {
+  for (int i = 0; tiles.has(i, tile); ++i, tile = next) {
     waitForCopies<0>();
     __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
-    next = computed(tile.after(range, kQueries));
-    bool more = follows(i + 1, next);
+    next = tiles.after(tile);
+    bool more = tiles.has(i + 1, next);
     float number = 0.0f;
     if (more) {
       copies.startQueries(next, (i + 1) % 2);
@@ -203,10 +232,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
 
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
-  scaleBy(dk, shape.scale);
-  if (kDrops)
-    scaleBy(dv, drops.scale);
-  storeKeyGradients<D>(call, dk, dv, ownKeys, ownValues, first);
+  storeKeyGradients<D>(call, dk, dv, drops.scale, ownKeys, ownValues, first);
 }
 
 /// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,
@@ -244,16 +270,9 @@ __global__ void __launch_bounds__(kMmaThreads)
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
-  int lastQuery = min(query + kQueriesOfBlock, sight.queries) - 1;
-  int end = sight.end(lastQuery);
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   HeadBlocks blocks(shape, h);
-  auto next = [&](int key) { // the first tile at `key` or after it
-    if constexpr (kBlocks)
-      key = nextTile<kKeys>(blocks, /*transposed=*/false, query, lastQuery, key, end);
-    return key;
-  };
-  int begin = next(sight.first(query) / kKeys * kKeys);
+  KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueriesOfBlock);
   auto copyKeys = [&](int i, int key) {
     copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), key, sight.keys, headDim,
                        call.kPacks);
@@ -265,9 +284,9 @@ __global__ void __launch_bounds__(kMmaThreads)
                                call.qPacks);
   copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, sight.queries, valueDim,
                                call.doutPacks);
-  if (begin < end) {
-    copyKeys(0, begin);
-    copyValues(begin);
+  if (tiles.begin < tiles.end) {
+    copyKeys(0, tiles.begin);
+    copyValues(tiles.begin);
   }
   commitCopies();
 
@@ -284,11 +303,11 @@ __global__ void __launch_bounds__(kMmaThreads)
       shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
       delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
     }
-  for (int i = 0, key = begin, after; key < end; ++i, key = after) {
-    after = next(key + kKeys);
+  for (int i = 0, key = tiles.begin, after; key < tiles.end; ++i, key = after) {
+    after = tiles.after(key);
     waitForCopies<0>();
     __syncthreads(); // keys and values have arrived, and all threads are done with the last keys
-    if (after < end)
+    if (after < tiles.end)
       copyKeys(i + 1, after);
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
@@ -302,7 +321,7 @@ __global__ void __launch_bounds__(kMmaThreads)
                                             static_cast<T *>(values) + laneOfRowsB<D>(lane));
     }
     __syncthreads(); // all threads are done with the values
-    if (after < end)
+    if (after < tiles.end)
       copyValues(after);
     commitCopies();
     if (!some)

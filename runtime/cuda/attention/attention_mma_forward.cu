@@ -38,20 +38,13 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
-  int lastQuery = min(query + kQueries, sight.queries) - 1;
-  int end = sight.end(lastQuery);
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   HeadBlocks blocks(shape, h);
-  auto next = [&](int key) { // the first tile at `key` or after it
-    if constexpr (kBlocks)
-      key = nextTile<kKeys>(blocks, /*transposed=*/false, query, lastQuery, key, end);
-    return key;
-  };
-  int begin = next(sight.first(query) / kKeys * kKeys);
+  KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueries);
   HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
   copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
                         call.qPacks);
-  copyTile<kKeys, D>(keys, keyRows, begin, sight.keys, int(shape.headDim), call.kPacks);
+  copyTile<kKeys, D>(keys, keyRows, tiles.begin, sight.keys, int(shape.headDim), call.kPacks);
   commitCopies();
 
   T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
@@ -59,8 +52,8 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax<kTilesOfWarp> softmax;
-  for (int key = begin, after; key < end; key = after) {
-    after = next(key + kKeys);
+  for (int key = tiles.begin, after; key < tiles.end; key = after) {
+    after = tiles.after(key);
     waitForCopies<0>();
     __syncthreads(); // the keys have arrived, and all threads are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
@@ -73,7 +66,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
                                              keys + laneOfRowsB<D>(lane));
     waitForCopies<0>();
     __syncthreads(); // the values have arrived, and all threads are done with the keys
-    if (after < end)
+    if (after < tiles.end)
       copyTile<kKeys, D>(keys, keyRows, after, sight.keys, int(shape.headDim), call.kPacks);
     commitCopies();
     if (!some)

@@ -134,6 +134,67 @@ PARTITA_RT_HOST_DEVICE inline BlockRun runOf(const BlockTerm &term, int32_t line
   return run;
 }
 
+/// A single block as its row or, `transposed`, its column has it.
+struct BlockOfLine {
+  int32_t line, at;
+};
+PARTITA_RT_HOST_DEVICE inline BlockOfLine singleBlock(const BlockLayout &layout, int32_t number,
+                                                      bool transposed) {
+  BlockPair pair = (transposed ? layout.byColumn : layout.byRow)[number];
+  return transposed ? BlockOfLine{pair.column, pair.row} : BlockOfLine{pair.row, pair.column};
+}
+
+/// The number of the first single block not before (line, at), or pairCount.
+PARTITA_RT_HOST_DEVICE inline int32_t firstSingleBlock(const BlockLayout &layout, int32_t line,
+                                                       int32_t at, bool transposed) {
+  int32_t low = 0, high = layout.pairCount;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    BlockOfLine block = singleBlock(layout, middle, transposed);
+    if (block.line < line || (block.line == line && block.at < at))
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/// Calls visit(first, last) for runs [first, last) of computed blocks of a row (of a column, if
+/// `transposed`), cut to [from, end). They may overlap, and come in any order.
+template <typename Visit>
+PARTITA_RT_HOST_DEVICE inline void forComputedOfLine(const BlockLayout &layout, int32_t line,
+                                                     int32_t from, int32_t end, bool transposed,
+                                                     Visit visit) {
+  if (layout.lower && transposed && from < line)
+    from = line;
+  if (layout.lower && !transposed && end > line + 1)
+    end = line + 1;
+  auto visitCut = [&](int32_t first, int32_t last) {
+    first = first < from ? from : first;
+    last = last < end ? last : end;
+    if (first < last)
+      visit(first, last);
+  };
+  for (int32_t t = 0; t < layout.termCount; ++t) {
+    BlockRun run = runOf(layout.terms[t], line, layout.n, transposed);
+    if (run.isFull()) {
+      visitCut(run.begin, run.end);
+      continue;
+    }
+    int32_t group = run.begin; // that has `from`, or the first
+    if (from > group)
+      group += (from - group) / run.period * run.period;
+    for (; group < run.end && group < end; group += run.period)
+      visitCut(group, group + run.width < run.end ? group + run.width : run.end);
+  }
+  for (int32_t i = firstSingleBlock(layout, line, from, transposed); i < layout.pairCount; ++i) {
+    BlockOfLine block = singleBlock(layout, i, transposed);
+    if (block.line != line || block.at >= end)
+      break;
+    visit(block.at, block.at + 1);
+  }
+}
+
 /// The first computed block at >= from of a row (of a column, if `transposed`), or n.
 PARTITA_RT_HOST_DEVICE inline int32_t nextBlockOfLine(const BlockLayout &layout, int32_t line,
                                                       int32_t from, bool transposed) {
@@ -144,20 +205,9 @@ PARTITA_RT_HOST_DEVICE inline int32_t nextBlockOfLine(const BlockLayout &layout,
     int32_t at = runOf(layout.terms[t], line, n, transposed).next(from, n);
     nearest = at < nearest ? at : nearest;
   }
-  const BlockPair *pairs = transposed ? layout.byColumn : layout.byRow;
-  int32_t low = 0, high = layout.pairCount;
-  while (low < high) { // the first single block not before (line, from)
-    int32_t middle = low + (high - low) / 2;
-    int32_t across = transposed ? pairs[middle].column : pairs[middle].row;
-    int32_t along = transposed ? pairs[middle].row : pairs[middle].column;
-    if (across < line || (across == line && along < from))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  if (low < layout.pairCount && (transposed ? pairs[low].column : pairs[low].row) == line) {
-    int32_t at = transposed ? pairs[low].row : pairs[low].column;
-    nearest = at < nearest ? at : nearest;
+  if (int32_t i = firstSingleBlock(layout, line, from, transposed); i < layout.pairCount) {
+    BlockOfLine block = singleBlock(layout, i, transposed);
+    nearest = block.line == line && block.at < nearest ? block.at : nearest;
   }
   return nearest < end ? nearest : n;
 }
@@ -213,16 +263,9 @@ inline int64_t countBlocksOfRow(const BlockLayout &layout, int32_t row, int32_t 
   }
   BlockLayout terms = layout;
   terms.pairCount = 0;
-  int32_t low = 0, high = layout.pairCount;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    if (layout.byRow[middle].row < row)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  for (; low < layout.pairCount && layout.byRow[low].row == row; ++low)
-    count += layout.byRow[low].column < last && !isComputed(terms, row, layout.byRow[low].column);
+  for (int32_t i = firstSingleBlock(layout, row, 0, /*transposed=*/false);
+       i < layout.pairCount && layout.byRow[i].row == row; ++i)
+    count += layout.byRow[i].column < last && !isComputed(terms, row, layout.byRow[i].column);
   return count;
 }
 
