@@ -23,6 +23,7 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinDialect.h"
+#include "mlir/IR/Verifier.h"
 #include "partita/Analysis/StageMap.h"
 #include "partita/Verify/Passes.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -307,7 +308,9 @@ struct VerifyPhase : partita::impl::VerifyPhasePassBase<VerifyPhase> {
   using VerifyPhasePassBase::VerifyPhasePassBase;
 
   void runOnOperation() override {
-    markAllAnalysesPreserved(); // so that ops are not verified again
+    markAllAnalysesPreserved();               // so that ops are not verified again
+    if (failed(mlir::verify(getOperation()))) // the driver runs a phase's passes without
+      return signalPassFailure();
     const Contract *last = llvm::find_if(
         kContracts, [&](const Contract &contract) { return contract.phase == after.getValue(); });
     if (last == std::end(kContracts) && after != "lower") {

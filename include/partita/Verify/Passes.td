@@ -10,7 +10,8 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
   let description = [{
     Phase: import.
 
-    Every phase ends with it. A phase may rely on the contracts of the phases before it: which ops may be present, which are gone, and that
+    Every phase ends with it. It verifies all ops, because the driver does not after each pass (that takes two thirds of a compilation;
+    `partita-opt` does). A phase may rely on the contracts of the phases before it: which ops may be present, which are gone, and that
     the facts by which passes decide are kept. Ops built from a layer's ops have a layer (`train.layer`), ops of the backward pass its mark
     (`train.backward`), collectives a cause (`par.causes`). The contracts are the table in lib/Verify/VerifyPhase.cpp. The pass also checks
     that shards are those of the mesh, that values of a program of all pipeline stages are where they are needed, that stages receive
