@@ -151,6 +151,17 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
         check(ncclBroadcast(item.from, item.to + r * item.count * width, inside, type, r, comm,
                             stream));
     return;
+  case CollectiveKind::Shift:
+    check(ncclSend(item.from, n, type, int(shiftTarget(groupRank, groupSize, request.back)), comm,
+                   stream));
+    return check(ncclRecv(item.to, n, type, int(shiftSource(groupRank, groupSize, request.back)),
+                          comm, stream));
+  case CollectiveKind::AllToAll:
+    for (int r = 0; r < groupSize; ++r) {
+      check(ncclSend(item.from + r * item.count * width, n, type, r, comm, stream));
+      check(ncclRecv(item.to + r * item.count * width, n, type, r, comm, stream));
+    }
+    return;
   }
   fail("%s for %s: NCCL has no call for it here", nameOf(request.kind), request.why);
 }
