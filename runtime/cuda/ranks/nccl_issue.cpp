@@ -216,4 +216,14 @@ void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, 
               "clearing the padding");
 }
 
+void putShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
+              int64_t blocks, int64_t width) {
+  int64_t part = count * width, full = part * shard.ranks;
+  if (count == 0 || blocks == 0)
+    return;
+  checkCuda(cudaMemsetAsync(to, 0, size_t(full * blocks), stream.handle), "clearing a tensor");
+  copyRows(stream.handle, static_cast<char *>(to) + shard.rank * part, full,
+           static_cast<const char *>(from), part, part, blocks);
+}
+
 } // namespace partita_rt::cuda

@@ -158,6 +158,14 @@ void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t block
     std::copy_n(from + (block * shard.ranks + shard.rank) * count, count, to + block * count);
 }
 
+/// A full tensor of zeros, with the rank's shard in its place: takeShard's transpose.
+template <typename T>
+void putShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks) {
+  std::fill_n(to, blocks * shard.ranks * count, T(0));
+  for (int64_t block = 0; block < blocks; ++block)
+    std::copy_n(from + block * count, count, to + (block * shard.ranks + shard.rank) * count);
+}
+
 /// Calls and bytes issued so far.
 struct CollectiveCount {
   int64_t calls = 0;
