@@ -70,6 +70,7 @@ private:
       gathers += sequence.gathers;
       narrows += sequence.narrows;
       function.walk([&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits); });
+      function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
     }
     if (!any)
@@ -180,7 +181,7 @@ private:
 
   //===- Heads dealt out
 
-  /// Puts an exchange before queries, keys and values, and one behind the result. A single key head is needed by all
+  /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
   /// ranks, which gather it; key heads that the ranks do not divide are repeated as often as needed.
   LogicalResult deal(tx::AttentionOp op, int64_t others) {
     OpBuilder builder(op);
@@ -192,6 +193,7 @@ private:
                               << " key heads for " << ranks << " ranks; take ring";
       op->replaceAllUsesWith(results);
       auto repeated = results.front().getDefiningOp<tx::AttentionOp>();
+      builder.setInsertionPoint(repeated);
       op.erase();
       op = repeated;
     }
@@ -202,10 +204,24 @@ private:
     };
     for (unsigned operand = 0; operand < (keys > 1 ? 3u : 1u); ++operand)
       op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
+    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
+      op.getBiasMutable().assign(par::NarrowOp::create(
+          builder, op.getLoc(), bias.getType(), bias, axis, builder.getI64IntegerAttr(1),
+          builder.getI64IntegerAttr(others), StringAttr()));
     builder.setInsertionPointAfter(op);
     par::AllToAllOp back = exchange(op.getOut(), 2, 1);
     op.getOut().replaceAllUsesExcept(back.getResult(), back);
     return success();
+  }
+
+  /// The bias of the heads of a rank is that of all heads, where these are not dealt out.
+  void restoreBias(tx::AttentionOp op, const SequenceSplit &sequence) {
+    auto exchange = op.getQ().getDefiningOp<par::AllToAllOp>();
+    auto narrow = op.getBias() ? op.getBias().getDefiningOp<par::NarrowOp>() : par::NarrowOp();
+    if (!exchange || sequence.isNeeded(exchange) || !narrow || narrow.getAxisAttr() != axis)
+      return;
+    op.getBiasMutable().assign(narrow.getValue());
+    narrow.erase();
   }
 
   bool keeps(par::AllToAllOp op, const SequenceSplit &sequence) {

@@ -334,9 +334,13 @@ void SequenceSplit::findSequences(Block &block) {
   });
 }
 
-bool SequenceSplit::joinsParameter(Operation *op) {
-  return llvm::any_of(op->getOperands(), [&](Value operand) {
-    return ofParameters.contains(operand) && par::isDifferentiable(operand.getType());
+/// Returns true if the op joins a parameter that lacks the letter to data that has it: a table to tokens,
+/// not a table of relative positions to a mask.
+bool SequenceSplit::joinsParameter(Operation *op, unsigned letter) {
+  return llvm::any_of(llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
+    auto [pattern, operand] = pair;
+    return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
+           !pattern.contains(letter);
   });
 }
 
@@ -377,7 +381,7 @@ LogicalResult SequenceSplit::follow(Operation *op) {
         found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
     if (!letter || rule.letters[letter->letter].summed)
       continue;
-    if (joinsParameter(op))
+    if (joinsParameter(op, letter->letter))
       return enter(op, *letter);
     for (auto [resultPattern, result] : llvm::zip(rule.results, op->getResults()))
       if (MaybeCut cut = cutOf(op, resultPattern, *letter))

@@ -110,7 +110,7 @@ private:
   void findSequences(mlir::Block &block);
   mlir::LogicalResult follow(mlir::Operation *op);
   void exchange(mlir::Operation *op);
-  bool joinsParameter(mlir::Operation *op);
+  bool joinsParameter(mlir::Operation *op, unsigned letter);
   MaybeCut wantedOf(mlir::Value value);
   mlir::LogicalResult settleInput(mlir::BlockArgument argument);
 
