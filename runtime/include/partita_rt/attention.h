@@ -42,8 +42,8 @@ struct AttentionDropout {
 
 /// Where a rank's positions of a sequence lie in the full one: position i of n is number
 ///     first[i / (n / runs)] + i % (n / runs)
-/// so that consecutive positions are consecutive within a run. Ranks of context parallelism have one run, or
-/// two of them if causal work is balanced: chunks r and 2c - 1 - r of 2c.
+/// so that consecutive positions are consecutive within a run. A run begins at a multiple of its length. Ranks of
+/// context parallelism have one, or two if causal work is balanced: chunks r and 2c - 1 - r of 2c.
 struct SequenceRuns {
   int64_t full = 0; ///< positions of the full sequence; 0: the rank has it
   int64_t runs = 1; ///< divides the rank's positions
@@ -72,7 +72,7 @@ struct AttentionShape {
   AttentionDropout dropout = {};
   /// Null, or which blocks of the scores are computed: the others are hidden, as if they were -inf, and not
   /// touched. Every layout has n * size == sequence == keySequence, or, of sequences of which a rank has a part,
-  /// their full lengths; every run of these begins at a multiple of the size, and has a multiple of it. On a
+  /// their full lengths; every run of these has a multiple of the size, so it begins at a block. On a
   /// GPU, layouts and all they point to lie in device memory.
   const BlockLayouts *blocks = nullptr;
   /// For attentionStep and attentionStepBackward alone: which of the full sequences these queries and keys are. All
