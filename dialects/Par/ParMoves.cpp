@@ -104,9 +104,7 @@ LogicalResult AllGatherStartOp::verify() {
   return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
 }
 LogicalResult ReduceScatterStartOp::verify() { return verifyMove(*this, {Kind::Partial}); }
-LogicalResult NarrowOp::verify() {
-  return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
-}
+LogicalResult NarrowOp::verify() { return verifyMove(*this, {Kind::Invariant, Kind::Replicated}); }
 LogicalResult WidenOp::verify() { return verifyMove(*this, {Kind::Partial}); }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -199,8 +197,7 @@ LogicalResult AllToAllOp::verify() {
                          << " and " << result;
   }
   Layout layout = Layout::of(type);
-  if (layout.dimOf(getAxisAttr()) != from ||
-      layout.blocksOf(getAxisAttr()) != blocksAlong(from))
+  if (layout.dimOf(getAxisAttr()) != from || layout.blocksOf(getAxisAttr()) != blocksAlong(from))
     return emitOpError() << "over " << getAxisAttr() << " expects a shard along dimension " << from
                          << ", it is " << type;
   layout.shard(getAxisAttr(), to, blocksAlong(to));

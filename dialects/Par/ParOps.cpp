@@ -97,7 +97,8 @@ LogicalResult FirstIndexOp::verify() {
       !shardSize(getSize(), layout.shape[0]))
     return emitOpError() << "expects one element per rank of the axes that split a dimension of "
                          << getSize() << ", its type is " << getType();
-  if (getBehind() != 0 && (layout.splits[0].size() != 1 || getBehind() >= uint64_t(layout.shape[0])))
+  if (getBehind() != 0 &&
+      (layout.splits[0].size() != 1 || getBehind() >= uint64_t(layout.shape[0])))
     return emitOpError() << "is that of the rank " << getBehind() << " places before, of "
                          << layout.shape[0] << " ranks along one axis";
   return success();

@@ -144,8 +144,9 @@ constexpr Role kRoles[] = {
     Role(par::Role::Passed,
          ": each rank works with the keys and values of every rank in turn, which they pass on")
         .required("the keys of all ranks"),
-    Role(par::Role::Dealt, ", where all around it is split along the sequence: each rank sends every "
-                           "other one its part of the sequence, for that rank's heads")
+    Role(par::Role::Dealt,
+         ", where all around it is split along the sequence: each rank sends every "
+         "other one its part of the sequence, for that rank's heads")
         .required("the keys of all ranks"),
 };
 

@@ -78,10 +78,10 @@ public:
   }
 
   SmallVector<Value> shift(ValueRange values, bool back, StringRef what) {
-    return SmallVector<Value>(
-        par::ShiftOp::create(builder, reason(), values.getTypes(), values, axis,
-                             back ? builder.getUnitAttr() : UnitAttr(), builder.getStringAttr(what))
-            .getResults());
+    return SmallVector<Value>(par::ShiftOp::create(builder, reason(), values.getTypes(), values,
+                                                   axis, back ? builder.getUnitAttr() : UnitAttr(),
+                                                   builder.getStringAttr(what))
+                                  .getResults());
   }
 
   /// Where the shard of a sequence begins that the rank so many places before has.
@@ -95,8 +95,7 @@ public:
   /// The type of a sum of such values.
   static RankedTensorType sumType(Value like) {
     auto type = cast<RankedTensorType>(like.getType());
-    return type.getElementType().isF64() ? type
-                                         : type.clone(Float32Type::get(type.getContext()));
+    return type.getElementType().isF64() ? type : type.clone(Float32Type::get(type.getContext()));
   }
 
   Value add(Value a, Value b) {
@@ -125,13 +124,14 @@ private:
     MLIRContext *context = op.getContext();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     train::LayerAttr layer = train::LayerAttr::of(op);
-    auto seed = par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
+    auto seed =
+        par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
     return par::withCause(
-        loc, par::CauseAttr::get(context, par::Role::Passed, string("r"),
-                                 string(op.getShardRule()), string(op->getName().getStringRef()),
-                                 string(provenance::nameOf(op)),
-                                 layer ? layer.getNumber() : par::CauseAttr::kBefore,
-                                 layer ? layer.getCount() : 0, seed));
+        loc,
+        par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),
+                            string(op->getName().getStringRef()), string(provenance::nameOf(op)),
+                            layer ? layer.getNumber() : par::CauseAttr::kBefore,
+                            layer ? layer.getCount() : 0, seed));
   }
 };
 
@@ -140,8 +140,7 @@ void expand(tx::AttentionOp op) {
   Value out, lse, firstQuery = ring.firstOf(ring.queries, 0);
   ring.steps([&](int64_t step, Value k, Value v) {
     // A query that has seen no key so far may see one in a later step.
-    UnitAttr zeroHidden =
-        step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
+    UnitAttr zeroHidden = step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
     auto made = tx::AttentionStepOp::create(
         ring.builder, ring.loc, TypeRange{ring.sumType(op.getOut()), op.getLse().getType()},
         op.getQ(), k, v, out, lse, op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
@@ -159,8 +158,9 @@ void expand(tx::AttentionOp op) {
 void expand(tx::AttentionGradOp op) {
   Ring<tx::AttentionGradOp> ring(op, "keys and values again");
   Value dq, dbias, firstQuery = ring.firstOf(ring.queries, 0);
-  SmallVector<Value> own(2), passing(2); // gradients of the rank's own keys and values; of those that pass by
-  int64_t at = 0;                        // the places that the passing ones have travelled
+  SmallVector<Value> own(2),
+      passing(2); // gradients of the rank's own keys and values; of those that pass by
+  int64_t at = 0; // the places that the passing ones have travelled
   SmallVector<Type> types{ring.sumType(op.getDq()), ring.sumType(op.getDk()),
                           ring.sumType(op.getDv())};
   if (op.getDbias())
@@ -172,8 +172,8 @@ void expand(tx::AttentionGradOp op) {
     at = step;
     auto made = tx::AttentionStepGradOp::create(
         ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
-        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
-        op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
+        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(), op.getKey(),
+        op.getMicro(), op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
         op.getCausalAttr(), op.getWindowAttr(), op.getZeroHiddenAttr(), op.getRatioAttr(),
         op.getIdAttr(), op.getFullShapeAttr(), op.getRingAttr());
     dq = made.getDq();

@@ -124,8 +124,7 @@ static LogicalResult narrow(Execution &execution, par::NarrowOp op, RankInputs i
   return success();
 }
 
-static LogicalResult widen(Execution &execution, par::WidenOp op, RankInputs in,
-                           RankOutputs out) {
+static LogicalResult widen(Execution &execution, par::WidenOp op, RankInputs in, RankOutputs out) {
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     Tensor full(op.getFullType());
     forShard(execution, op, execution.mesh().coordinate(rank, op.getAxis()),
@@ -141,8 +140,8 @@ static LogicalResult shift(Execution &execution, Op op, RankInputs in, RankOutpu
   unsigned first = op->getNumResults() - op->getNumOperands();
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
-    int64_t source = group[partita_rt::shiftSource(
-        execution.mesh().coordinate(rank, op.getAxis()), int64_t(group.size()), op.getBack())];
+    int64_t source = group[partita_rt::shiftSource(execution.mesh().coordinate(rank, op.getAxis()),
+                                                   int64_t(group.size()), op.getBack())];
     for (auto [i, values] : llvm::enumerate(in))
       out[first + i].push_back(values[source]);
   }

@@ -136,7 +136,8 @@ private:
     Kind wanted = op.getOperandKind();
     if (wanted != Kind::Partial && isIncomplete(value.get(), axis))
       value.set(insertG(value.get(), axis, op));
-    if (uses.contains(value, axis) && Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
+    if (uses.contains(value, axis) &&
+        Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
       value.set(insertF(value.get(), axis, op));
     Layout layout = Layout::of(value.get().getType());
     if (layout.kind(axis) == Kind::Replicated && !cotangents)

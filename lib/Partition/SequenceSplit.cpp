@@ -238,11 +238,10 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   if (size % parts == 0)
     return success();
   int64_t nearest = std::max(parts, size / parts * parts);
-  InFlightDiagnostic error =
-      op->emitError() << (isContext ? "context" : "sequence")
-                      << " parallelism splits a dimension of size " << size
-                      << ", which does not divide over " << axis.getValue() << " = "
-                      << mesh.sizeOf(axis);
+  InFlightDiagnostic error = op->emitError() << (isContext ? "context" : "sequence")
+                                             << " parallelism splits a dimension of size " << size
+                                             << ", which does not divide over " << axis.getValue()
+                                             << " = " << mesh.sizeOf(axis);
   if (outer > 1)
     error << " within " << par::kContextAxis << " = " << outer;
   if (isInput(size))
@@ -328,7 +327,8 @@ void SequenceSplit::findSequences(Block &block) {
       }
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<train::ReadOp>(op) ||
-        (llvm::any_of(op->getOperands(), [&](Value operand) { return ofParameters.contains(operand); }) &&
+        (llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return ofParameters.contains(operand); }) &&
          llvm::all_of(op->getResults(), [&](Value result) { return independent(result); })))
       ofParameters.insert(op->result_begin(), op->result_end());
   });
@@ -337,11 +337,12 @@ void SequenceSplit::findSequences(Block &block) {
 /// Returns true if the op joins a parameter that lacks the letter to data that has it: a table to tokens,
 /// not a table of relative positions to a mask.
 bool SequenceSplit::joinsParameter(Operation *op, unsigned letter) {
-  return llvm::any_of(llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
-    auto [pattern, operand] = pair;
-    return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
-           !pattern.contains(letter);
-  });
+  return llvm::any_of(
+      llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
+        auto [pattern, operand] = pair;
+        return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
+               !pattern.contains(letter);
+      });
 }
 
 /// An op between exchanges: if one of its operands comes from a shard of a sequence, all its operands and its results
@@ -377,8 +378,7 @@ LogicalResult SequenceSplit::follow(Operation *op) {
         return enter(op, *letter);
   for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands())) {
     auto found = sequences.find(operand);
-    auto letter =
-        found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
+    auto letter = found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
     if (!letter || rule.letters[letter->letter].summed)
       continue;
     if (joinsParameter(op, letter->letter))
@@ -445,9 +445,8 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
   }
   unsigned number = argument.getArgNumber();
   auto known = function.getArgAttrOfType<par::PlacementAttr>(number, kArgumentSplit);
-  par::Layout layout =
-      known ? par::Layout::of(known)
-            : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
+  par::Layout layout = known ? par::Layout::of(known)
+                             : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
   layout.shard(axis, all->dim);
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;

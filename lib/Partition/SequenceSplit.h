@@ -132,7 +132,7 @@ private:
   par::MeshAttr mesh;
   int64_t outer;
   DataIndependence independent;
-  llvm::DenseSet<mlir::Value> ofParameters; ///< values that depend on parameters, and on no data
+  llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data
   llvm::DenseSet<mlir::Operation *> exchanged; ///< of the AllToAllOps, those of split sequences
   /// Where the sequence of an input is in values that may or may not be split along it.
   llvm::DenseMap<mlir::Value, Cut> sequences;
