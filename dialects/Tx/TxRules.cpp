@@ -272,7 +272,8 @@ struct AttentionOptionals {
 struct AttentionForm {
   bool perHead = false; ///< heads differ
   bool ring = false;    ///< an axis may split both sequences
-  bool step = false;    ///< of a ring: what it computes depends on the split, which it must have from the start
+  bool step =
+      false; ///< of a ring: what it computes depends on the split, which it must have from the start
 };
 
 /// How the sequences of queries and keys are spelled. In a ring, r counts the shards of both: the largest number that
