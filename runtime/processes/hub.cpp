@@ -189,7 +189,8 @@ void Hub::tick(Clock::time_point now) {
   for (size_t r = 0; r < peers.size(); ++r)
     if (!answers[r] && now < after(decideAt, 1))
       return;
-  end(withAnswers(now), failure->cause == Cause::Stall ? FrameKind::Stalled : FrameKind::End);
+  bool isLoss = failure->cause == Cause::Stall || failure->cause == Cause::Death;
+  end(withAnswers(now), isLoss ? FrameKind::EndByLoss : FrameKind::End);
 }
 
 /// Returns the message of the failure, what ranks have answered, and who has not; before that, which

@@ -27,14 +27,14 @@ enum FrameKind : uint8_t {
   Alive, ///< an image of the rank's position (common/mesh/rank_position.h)
   // From rank 0 to a rank:
   Accepted,
-  Refused,  ///< the reason
-  Welcome,  ///< all peers
-  Gathered, ///< number; by rank, text
-  Question, ///< number; text
-  End,      ///< number: the rank that prints, or kNobody; message
-  Stalled,  ///< the same, because a rank makes no progress
-  Farewell, ///< all have said goodbye
-  Beat,     ///< rank 0 is alive; an image of its position, if it has one
+  Refused,   ///< the reason
+  Welcome,   ///< all peers
+  Gathered,  ///< number; by rank, text
+  Question,  ///< number; text
+  End,       ///< number: the rank that prints, or kNobody; message
+  EndByLoss, ///< the same, because a rank has died or makes no progress
+  Farewell,  ///< all have said goodbye
+  Beat,      ///< rank 0 is alive; an image of its position, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer

@@ -3,6 +3,7 @@
 #include "processes/monitor.h"
 #include "common/exit_status.h"
 #include "common/last_line.h"
+#include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
     std::unique_lock<std::mutex> lock(state->mutex);
     state->changed.wait_for(lock, std::chrono::seconds(3), [&] { return state->done; });
   }
+  removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads
 }
 
@@ -214,8 +216,11 @@ void Monitor::exchange() {
     connection.reset();
     if (hub)
       hub->closed(int(i), now);
-    else if (!farewell)
-      takeOver(deathOfFirst());
+    else if (!farewell) {
+      std::string text = deathOfFirst();
+      noteLoss(text.c_str());
+      takeOver(text);
+    }
   }
   if (!hub)
     return checkSilence();
@@ -252,8 +257,8 @@ void Monitor::received(const Frame &frame) {
       text = waitText(*position);
     return send({FrameKind::Answer, frame.number, text});
   }
-  case FrameKind::Stalled:
-    noteLoss();
+  case FrameKind::EndByLoss:
+    noteLoss(frame.text.c_str());
     [[fallthrough]];
   case FrameKind::End:
     end(frame.text, int(frame.number) == rank);
@@ -305,8 +310,9 @@ void Monitor::checkSilence() {
   }
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
   if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
-    noteLoss();
-    takeOver(lossText(mine, int64_t(silence)));
+    std::string text = lossText(mine, int64_t(silence));
+    noteLoss(text.c_str());
+    takeOver(text);
   }
   for (const Frame &frame : port.serve()) {
     if (frame.kind == FrameKind::Over)

@@ -17,10 +17,10 @@ class FlightRecorder : public InTemporaryFolder {
 protected:
   void SetUp() override {
     InTemporaryFolder::SetUp();
-    setFlightFolder(folder + "/some/where");
+    setFlightFolder(folder + "/some/where", /*makesParents=*/true);
   }
   void TearDown() override {
-    setFlightFolder("");
+    setFlightFolder("", false);
     InTemporaryFolder::TearDown();
   }
   std::vector<std::string> written(int rank) {

@@ -57,7 +57,7 @@ struct alignas(64) RankPosition {
   std::atomic<bool> reportIsDue{false};
 
   // Of processes of one node:
-  /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
+  /// The rank's process, from DeathWatch on until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
   /// A rank is about to print why the run ends. Set in the position of the node's first rank.

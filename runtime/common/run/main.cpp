@@ -198,8 +198,10 @@ void takeResumePoint(Session &session, const Program &program) {
   checkSameModel(program, session.resumePoints[0].folder);
   const CheckpointInfo &info = session.resumePoints[0].info;
   if (options.seed && *options.seed != info.seed)
-    fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
-         (unsigned long long)info.seed, (unsigned long long)*options.seed);
+    fail(
+        "--seed: the checkpoint's data order has seed %llu, %llu asked for; leave the option out to "
+        "go on with its order, or give a new run another folder in --checkpoint",
+        (unsigned long long)info.seed, (unsigned long long)*options.seed);
   if (options.shuffle && *options.shuffle != info.shuffle)
     fail("--shuffle: the checkpoint's run took the samples %s, %s asked for; its order goes on "
          "without the option",
@@ -360,7 +362,9 @@ int programMain(int argc, char **argv, const Program &program) {
     printWarnings(program, world, session);
   }
   setCheckpointFolder(session.options.checkpoint);
-  setFlightFolder(flightFolderOf(session.options));
+  setFlightFolder(flightFolderOf(session.options), !session.options.flightRecorder.empty());
+  if (world.speaks() && !onlyText(session.options))
+    setEarlierFlightsAside();
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
     error = world.run(program, &session.options,

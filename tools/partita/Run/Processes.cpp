@@ -144,7 +144,8 @@ public:
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
-    outcome.hasStartedNone = outcome.isUnexplained && !launched->haveBeen();
+    outcome.hasStartedNone = isLauncher && !explains(outcome.status) && !launched->haveBeen() &&
+                             !marks.has(partita_rt::kRefusedMark) && !outcome.hasTrained;
     return outcome;
   }
 
@@ -225,6 +226,7 @@ private:
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
+    outcome.loss = marks.textOf(partita_rt::kLostMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     outcome.isTaken = marks.has(partita_rt::kTakenMark);
     outcome.isUnsaved = marks.has(partita_rt::kUnsavedMark);

@@ -22,9 +22,8 @@ public:
   std::string read(llvm::StringRef folder);
   /// Takes the program of this many ranks, which are started already or were asked for.
   std::string choose(int64_t ranks);
-  void chooseLargest() { size = programs.size() - 1; }
-
   const std::string &executable() const { return programs[size].executable; }
+  int64_t ranks() const { return programs[size].ranks; }
   /// The chosen program's manifest.
   const llvm::json::Object &manifest() const { return programs[size].manifest; }
 

@@ -19,7 +19,7 @@ struct EndFacts {
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
-  bool hasStartedNone = false; ///< it is unexplained, and no rank has run on this host
+  bool hasStartedNone = false; ///< a launcher has ended, and no rank has run on this host
   bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
 

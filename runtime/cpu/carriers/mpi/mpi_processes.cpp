@@ -8,6 +8,7 @@
 #include "common/mesh/node_order.h"
 #include "cpu/carriers/mpi/mpi_messenger.h"
 #include "cpu/carriers/processes.h"
+#include "cpu/watch/deaths.h"
 #include "cpu/watch/waits.h"
 #include "cpu/watch/watcher.h"
 #include "partita_rt/machine.h"
@@ -28,8 +29,14 @@ public:
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     findNodes();
+    if (count > 1 && count == rankCount(program))
+      showRanks();
   }
-  ~MpiProcesses() override { MPI_Finalize(); }
+  ~MpiProcesses() override {
+    deaths.reset();
+    shown.reset();
+    MPI_Finalize();
+  }
   int rank() const override { return self; }
   int ranks() const override { return count; }
   std::vector<int> launcherNumbers() const override { return numbers; }
@@ -44,18 +51,23 @@ public:
 
 private:
   void findNodes();
-  void shareShown(RankView &view);
+  void showRanks();
 
   const Program &program;
   int self = 0, count = 1;
-  MPI_Comm all = MPI_COMM_NULL;  ///< by rank on the mesh, as what follows
-  MPI_Comm node = MPI_COMM_NULL; ///< this process's
-  std::vector<int> local;        ///< ranks of the node
-  std::vector<int> nodes;        ///< by rank: the lowest rank of its node
-  std::vector<int> numbers;      ///< by rank: the launcher's
-  RanksInSight sight;            ///< until they are watched
-  RankWaits *waits = nullptr;
-  std::string ownName; ///< once they are: what reports call this rank
+  MPI_Comm all = MPI_COMM_NULL;     ///< by rank on the mesh, as what follows
+  MPI_Comm node = MPI_COMM_NULL;    ///< this process's
+  std::vector<int> local;           ///< ranks of the node
+  std::vector<int> nodes;           ///< by rank: the lowest rank of its node
+  std::vector<int> numbers;         ///< by rank: the launcher's
+  std::shared_ptr<void> shown;      ///< memory of the node, with what its ranks show
+  RanksInSight sight;               ///< until they are watched
+  RankPosition *position = nullptr; ///< this rank's, as what follows
+  FlightRing *flight = nullptr;
+  std::string ownName; ///< in reports
+  std::optional<DeathWatch>
+      deaths;             ///< from the start, as far as the program may have so many ranks
+  bool isWatched = false; ///< can ranks fail each other?
 };
 
 } // namespace
@@ -144,39 +156,40 @@ std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &membe
 
 //===-- Watching ----------------------------------------------------------------------------===//
 
-/// Makes what the node's ranks show.
-void MpiProcesses::shareShown(RankView &view) {
+/// Makes what the node's ranks show, and lets them find each other's death from here on: in the set-up too,
+/// launchers end all ranks when one was killed, and only one of them may be left to say so.
+void MpiProcesses::showRanks() {
   NodeMemory memory = shareMemory(sizeof(ShownRank));
-  view.owner = memory.owner;
+  shown = memory.owner;
+  sight.own = {self};
+  sight.local = local;
   sight.positions.resize(size_t(count));
   sight.flights.resize(size_t(count));
   new (memory.regions[size_t(self)]) ShownRank();
-  for (int r : local) {
-    auto *shown = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
-    sight.positions[size_t(r)] = &shown->position;
-    sight.flights[size_t(r)] = &shown->flight;
-  }
-  view.position = sight.positions[size_t(self)];
-  view.flight = sight.flights[size_t(self)];
-  view.position->beats = 1; // watched from here on
-  MPI_Barrier(node);        // every position is constructed before others look at it
-}
-
-RankView MpiProcesses::show(const Rank &) {
-  struct Seen {
-    std::shared_ptr<void> window;
-    std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
-  };
-  RankView view;
-  sight.own = {self};
-  sight.local = local;
-  shareShown(view);
   std::vector<std::string> hosts = allGather(hostName(), "hosts"),
                            ids = allGather(std::to_string(getpid()), "processes");
   for (int r = 0; r < count; ++r)
     sight.names.push_back(
         processText(rankText(program, r), hosts[size_t(r)], std::atoi(ids[size_t(r)].c_str())));
-  auto seen = std::make_shared<Seen>(Seen{view.owner, {}});
+  std::vector<DeathWatch::Watched> watched;
+  for (int r : local) { // all are constructed: the gathers have passed
+    auto *its = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
+    sight.positions[size_t(r)] = &its->position;
+    sight.flights[size_t(r)] = &its->flight;
+    watched.push_back({r, sight.names[size_t(r)], &its->position, &its->flight});
+  }
+  position = sight.positions[size_t(self)];
+  flight = sight.flights[size_t(self)];
+  ownName = sight.names[size_t(self)];
+  deaths.emplace(self, std::move(watched));
+}
+
+RankView MpiProcesses::show(const Rank &) {
+  struct Seen {
+    std::shared_ptr<void> shown;
+    std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
+  };
+  auto seen = std::make_shared<Seen>(Seen{shown, {}});
   if (local.size() < size_t(count)) {
     sight.remote = std::make_unique<RemoteBeats>(
         self, nodes, [this](const std::string &mine) { return allGather(mine, "endpoints"); });
@@ -187,15 +200,15 @@ RankView MpiProcesses::show(const Rank &) {
           sight.positions[r] = &seen->remote[r];
     }
   }
-  view.owner = seen;
+  position->beats = 1; // watched from here on
+  MPI_Barrier(node);
+  RankView view{position, flight, {}, seen};
   view.positions.assign(sight.positions.begin(), sight.positions.end());
   return view;
 }
 
-std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
-  waits = &itsWaits;
-  waits->watchDeaths(local, sight.names, sight.positions, sight.flights);
-  ownName = sight.names[size_t(self)];
+std::shared_ptr<void> MpiProcesses::watch(RankWaits &) {
+  isWatched = true;
   return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
 }
 
@@ -203,10 +216,10 @@ void MpiProcesses::fail(const std::string &message) {
   // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
   printLastLine(program.name, rankText(program, self) + ": " + message);
-  if (waits) {
-    waits->endWatch();
-    writeFlight(waits->flight(), self, ownName.c_str(), message.c_str());
-  }
+  if (deaths)
+    deaths->end();
+  if (isWatched)
+    writeFlight(*flight, self, ownName.c_str(), message.c_str());
   markRefusal();
   MPI_Abort(MPI_COMM_WORLD, failureStatus());
   _exit(failureStatus());

@@ -263,8 +263,10 @@ bool Streams::isAwaited(const Stream &stream) {
 void Streams::checkClosed(const Stream &stream) const {
   if (!isAwaited(stream) || std::chrono::steady_clock::now() <= stream.closedAt + kReportPatience)
     return;
-  noteLoss();
-  fail("the connection to rank %d is gone: %s", stream.peer, stream.problem.c_str());
+  std::string text =
+      "the connection to rank " + std::to_string(stream.peer) + " is gone: " + stream.problem;
+  noteLoss(text.c_str());
+  fail("%s", text.c_str());
 }
 
 void Streams::move() {
