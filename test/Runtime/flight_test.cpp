@@ -1,7 +1,7 @@
 // What a rank's flight recorder keeps, and its file.
 
 #include "common/exit_status.h"
-#include "common/mesh/flight.h"
+#include "common/watch/flight.h"
 #include "temporary_folder.h"
 
 #include <fstream>

@@ -5,8 +5,8 @@
 #include "common/checkpoint/folder.h"
 #include "common/exit_status.h"
 #include "common/mesh/gathered.h"
-#include "common/mesh/rank_position.h"
 #include "common/target.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/machine.h"
 
 #include <algorithm>

@@ -5,9 +5,9 @@
 #include "common/checkpoint/folder.h"
 #include "common/exit_status.h"
 #include "common/grouped.h"
-#include "common/mesh/rank_position.h"
 #include "common/run/interruption.h"
 #include "common/run/summary.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/printable.h"
 
 #include <cstdio>

@@ -46,21 +46,19 @@ void DeathWatch::appendWaiters(FixedText &text) const {
 
 /// What a signal's handler asks for: uses atomics and system calls only.
 struct DeathReport {
-  /// Returns " after rank 1 of stage 1 (host node-2, process 4711) died; it was in step 12, at slot 3
-  /// (...); rank 0 of stage 0 (...) waits in ..."; "" if all ranks of the node run or have ended by
-  /// themselves; null if another process says it.
-  static const char *text(bool ends) {
+  /// Unsaid: " after rank 1 of stage 1 (host node-2, process 4711) died; it was in step 12, at slot 3 (...);
+  /// rank 0 of stage 0 (...) waits in ...".
+  static OthersEnd find(bool ends) {
     static FixedText text, reason;
     text.clear();
     DeathWatch *watch = watching.load();
     if (!watch)
-      return "";
+      return {OthersEnd::None, ""};
     for (const DeathWatch::Watched &each : watch->ranks)
       if (each.position->runEnds.load()) {
-        if (!ends)
-          return " after a report";
-        watch->writeOwnFlight("another rank has reported why the run ends");
-        return nullptr;
+        if (ends)
+          watch->writeOwnFlight("another rank has reported why the run ends");
+        return {OthersEnd::Reported, ""};
       }
     bool isReported = false;
     for (const DeathWatch::Watched &each : watch->ranks) {
@@ -82,20 +80,20 @@ struct DeathReport {
       text << (text.isEmpty() ? "" : "; ") << reason.get();
     }
     if (text.isEmpty())
-      return "";
+      return {OthersEnd::None, ""};
     watch->appendWaiters(text);
     if (ends)
       watch->writeOwnFlight(text.get());
     reason.clear();
     reason << " after " << text.get();
-    return isReported ? nullptr : reason.get();
+    return {isReported ? OthersEnd::Reported : OthersEnd::Unsaid, reason.get()};
   }
 };
 
 DeathWatch::DeathWatch(int self, std::vector<Watched> ranks) : self(self), ranks(std::move(ranks)) {
   own().position->process.store(getpid());
   watching.store(this);
-  setDeathText(DeathReport::text);
+  setFindOthersEnd(DeathReport::find);
 }
 
 void DeathWatch::end() {

@@ -4,8 +4,8 @@
 #ifndef PARTITA_RT_CPU_WATCH_DEATHS_H
 #define PARTITA_RT_CPU_WATCH_DEATHS_H
 
-#include "common/mesh/flight.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/flight.h"
+#include "common/watch/rank_position.h"
 
 #include <string>
 #include <vector>

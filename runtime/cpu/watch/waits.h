@@ -5,8 +5,8 @@
 #ifndef PARTITA_RT_CPU_WATCH_WAITS_H
 #define PARTITA_RT_CPU_WATCH_WAITS_H
 
-#include "common/mesh/flight.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/flight.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/channel.h"
 
 #include <functional>

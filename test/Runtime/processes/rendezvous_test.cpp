@@ -1,6 +1,6 @@
 // The rendezvous of ranks that are processes: they meet, and end together.
 
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 #include "forked_ranks.h"
 #include "partita_rt/exit_status.h"
 #include "processes/hub.h"

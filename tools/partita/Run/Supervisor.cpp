@@ -15,10 +15,6 @@
 using namespace llvm;
 using namespace partita::tool;
 
-/// Returns the seconds to wait before a restart, after so many starts that failed before their
-/// first step: what they have met, such as a file system that is read-only for now, may pass.
-static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
-
 /// Why a start has ended. Where a launcher hides that, a rank's report says more than the launcher's
 /// status: who was lost. Where the lost one was, and who waited, the rank has printed.
 static std::string reasonOf(const Outcome &outcome) {
@@ -39,7 +35,7 @@ namespace {
 class Supervisor {
 public:
   Supervisor(StringRef command, const std::vector<std::string> &arguments, int64_t maxRestarts,
-             Starts &starts)
+             ProgramStarts &starts)
       : command(command), words(readWords(arguments)), arguments(arguments),
         maxRestarts(maxRestarts), starts(starts), anchor(words.folder) {
     // Without --resume, checkpoints in the folder are another run's: the program refuses them, or
@@ -63,7 +59,7 @@ private:
   ResumeWords words;
   const std::vector<std::string> &arguments;
   int64_t maxRestarts;
-  Starts &starts;
+  ProgramStarts &starts;
   Anchor anchor;
   std::optional<Checkpoints> others;
 
@@ -220,7 +216,7 @@ int Supervisor::run() {
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
-                                int64_t maxRestarts, Starts &starts) {
+                                int64_t maxRestarts, ProgramStarts &starts) {
   if (maxRestarts > 0 && readWords(arguments).folder.empty())
     return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
                          "checkpoint in it");

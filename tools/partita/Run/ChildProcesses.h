@@ -1,7 +1,7 @@
-//===- Processes.h - starts a program's processes, and ends them together ---------*- C++ -*-===//
+//===- ChildProcesses.h - starts a program's processes, and ends them together ----*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_RUN_PROCESSES_H
-#define PARTITA_TOOLS_RUN_PROCESSES_H
+#ifndef PARTITA_TOOLS_RUN_CHILDPROCESSES_H
+#define PARTITA_TOOLS_RUN_CHILDPROCESSES_H
 
 #include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/StringRef.h"
@@ -43,4 +43,4 @@ int interruptingSignal();
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_RUN_PROCESSES_H
+#endif // PARTITA_TOOLS_RUN_CHILDPROCESSES_H

@@ -1,4 +1,4 @@
-// Processes that MPI's launcher has started (cpu/carriers/processes.h). MPI's default error handler ends the
+// Processes that MPI's launcher has started (cpu/links/process_links.h). MPI's default error handler ends the
 // job with its own message, so return codes are not checked.
 
 #include "common/exit_status.h"
@@ -6,8 +6,8 @@
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/node_order.h"
-#include "cpu/carriers/mpi/mpi_messenger.h"
-#include "cpu/carriers/processes.h"
+#include "cpu/links/mpi/mpi_messenger.h"
+#include "cpu/links/process_links.h"
 #include "cpu/watch/deaths.h"
 #include "cpu/watch/waits.h"
 #include "cpu/watch/watcher.h"
@@ -22,9 +22,9 @@ namespace partita_rt {
 
 namespace {
 
-class MpiProcesses final : public Processes {
+class MpiLinks final : public ProcessLinks {
 public:
-  explicit MpiProcesses(const Program &program) : program(program) {
+  explicit MpiLinks(const Program &program) : program(program) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
@@ -32,7 +32,7 @@ public:
     if (count > 1 && count == rankCount(program))
       showRanks();
   }
-  ~MpiProcesses() override {
+  ~MpiLinks() override {
     deaths.reset();
     shown.reset();
     MPI_Finalize();
@@ -72,13 +72,13 @@ private:
 
 } // namespace
 
-std::unique_ptr<Processes> joinByMpi(const Program &program) {
-  return std::make_unique<MpiProcesses>(program);
+std::unique_ptr<ProcessLinks> joinByMpi(const Program &program) {
+  return std::make_unique<MpiLinks>(program);
 }
 
 //===-- Set-up ------------------------------------------------------------------------------===//
 
-std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const char *) {
+std::vector<std::string> MpiLinks::allGather(const std::string &mine, const char *) {
   int length = int(mine.size()), sum = 0;
   std::vector<int> lengths(static_cast<size_t>(count)), starts;
   MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all);
@@ -96,7 +96,7 @@ std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const 
 }
 
 /// Finds the processes of each node, and numbers all as the mesh has them.
-void MpiProcesses::findNodes() {
+void MpiLinks::findNodes() {
   int launched = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &launched);
   MPI_Comm machine;
@@ -123,7 +123,7 @@ void MpiProcesses::findNodes() {
       local.push_back(r);
 }
 
-NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
+NodeMemory MpiLinks::shareMemory(int64_t bytes) {
   auto *window = new MPI_Win;
   char *base = nullptr;
   MPI_Win_allocate_shared(MPI_Aint(bytes + 64), 1, MPI_INFO_NULL, node, &base, window);
@@ -147,8 +147,8 @@ NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
   return memory;
 }
 
-std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &members,
-                                                   const std::set<int> &) {
+std::unique_ptr<Messenger> MpiLinks::messenger(const std::vector<int> &members,
+                                               const std::set<int> &) {
   MPI_Comm comm;
   MPI_Comm_split(all, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
   return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
@@ -158,7 +158,7 @@ std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &membe
 
 /// Makes what the node's ranks show, and lets them find each other's death from here on: in the set-up too,
 /// launchers end all ranks when one was killed, and only one of them may be left to say so.
-void MpiProcesses::showRanks() {
+void MpiLinks::showRanks() {
   NodeMemory memory = shareMemory(sizeof(ShownRank));
   shown = memory.owner;
   sight.own = {self};
@@ -184,7 +184,7 @@ void MpiProcesses::showRanks() {
   deaths.emplace(self, std::move(watched));
 }
 
-RankView MpiProcesses::show(const Rank &) {
+RankView MpiLinks::show(const Rank &) {
   struct Seen {
     std::shared_ptr<void> shown;
     std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
@@ -207,12 +207,12 @@ RankView MpiProcesses::show(const Rank &) {
   return view;
 }
 
-std::shared_ptr<void> MpiProcesses::watch(RankWaits &) {
+std::shared_ptr<void> MpiLinks::watch(RankWaits &) {
   isWatched = true;
   return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
 }
 
-void MpiProcesses::fail(const std::string &message) {
+void MpiLinks::fail(const std::string &message) {
   // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
   printLastLine(program.name, rankText(program, self) + ": " + message);

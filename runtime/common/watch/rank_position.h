@@ -1,8 +1,8 @@
 // What a rank publishes of itself while it runs: that its process lives, where it is, for whom it
 // waits. Other ranks find by it which one no longer moves (watch.h), and explain their own waits.
 
-#ifndef PARTITA_RT_COMMON_MESH_RANK_POSITION_H
-#define PARTITA_RT_COMMON_MESH_RANK_POSITION_H
+#ifndef PARTITA_RT_COMMON_WATCH_RANK_POSITION_H
+#define PARTITA_RT_COMMON_WATCH_RANK_POSITION_H
 
 #include "common/fixed_text.h"
 #include "partita_rt/program.h"
@@ -140,4 +140,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_RANK_POSITION_H
+#endif // PARTITA_RT_COMMON_WATCH_RANK_POSITION_H

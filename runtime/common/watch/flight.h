@@ -4,8 +4,8 @@
 // The ring may lie in memory that processes share: of one that has stopped or was killed, another
 // process of the node writes it.
 
-#ifndef PARTITA_RT_COMMON_MESH_FLIGHT_H
-#define PARTITA_RT_COMMON_MESH_FLIGHT_H
+#ifndef PARTITA_RT_COMMON_WATCH_FLIGHT_H
+#define PARTITA_RT_COMMON_WATCH_FLIGHT_H
 
 #include <array>
 #include <atomic>
@@ -57,4 +57,4 @@ void writeFlight(FlightRing &ring, int rank, const char *name, const char *reaso
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_FLIGHT_H
+#endif // PARTITA_RT_COMMON_WATCH_FLIGHT_H

@@ -1,6 +1,6 @@
 // Flight recorders and their files (flight.h). The folder belongs to the process.
 
-#include "common/mesh/flight.h"
+#include "common/watch/flight.h"
 #include "common/exit_status.h"
 #include "partita_rt/exit_status.h"
 
