@@ -209,28 +209,31 @@ TEST_F(Files, ALogRemovesWhatAnotherRunHasLeftOfIt) {
 /// nothing twice.
 TEST_F(Files, GrowingFilesHoldBack) {
   std::string path = folder + "/log.csv";
+  std::string lines[] = {std::string(600, 'a') + "\n", std::string(600, 'b') + "\n", "c\n", "d\n"};
   rlimit before, small;
   getrlimit(RLIMIT_FSIZE, &before);
   small = before;
-  small.rlim_cur = 10;
-  std::signal(SIGXFSZ, SIG_IGN);
+  small.rlim_cur = 1000; // for what it says too
+  auto action = std::signal(SIGXFSZ, SIG_IGN);
+  testing::internal::CaptureStderr();
   {
     GrowingFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666), "--log: log.csv");
-    testing::internal::CaptureStderr();
     setrlimit(RLIMIT_FSIZE, &small);
-    for (const char *line : {"first\n", "second\n", "third\n"})
-      file.add(line);
+    for (int i = 0; i < 3; ++i)
+      file.add(lines[i]);
     setrlimit(RLIMIT_FSIZE, &before);
-    EXPECT_EQ(std::filesystem::file_size(path), 10u);
-    file.add("fourth\n");
+    std::signal(SIGXFSZ, action);
+    EXPECT_EQ(std::filesystem::file_size(path), 1000u);
+    file.add(lines[3]);
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "warning: --log: log.csv: cannot be written: File too large; training goes on, and what "
-            "is missing is written when it can be\n"
-            "--log: log.csv: is written again, and nothing is missing\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "warning: --log: log.csv: cannot be written: File too large; training goes on, and what "
+      "is missing is written when it can be\n"
+      "--log: log.csv: is written again, and nothing is missing\n");
   std::ifstream written(path);
   std::string text(std::istreambuf_iterator<char>(written), {});
-  EXPECT_EQ(text, "first\nsecond\nthird\nfourth\n");
+  EXPECT_EQ(text, lines[0] + lines[1] + lines[2] + lines[3]);
 }
 
 /// Two writers of one file do not interfere: the file is one's or the other's, complete.

@@ -26,7 +26,9 @@ static std::string reasonOf(const Outcome &outcome) {
   StringRef loss = StringRef(outcome.loss).split(';').first;
   return "the launcher has ended with status " + std::to_string(outcome.status) +
          (signal ? std::string(" (") + strsignal(signal) + ")" : "") +
-         (loss.empty() ? "" : ": " + loss.str());
+         (!loss.empty() ? ": " + loss.str()
+          : signal      ? ": no rank has said why; the launcher's own lines may"
+                        : "");
 }
 
 namespace {
