@@ -1,9 +1,9 @@
 // The processes of a run whose ranks are processes: how they find each other, share memory, send
 // messages, watch each other and end. Ranks' groups and channels (process_ranks.h) are the same over
-// either carrier: MPI, if its launcher has started the processes (mpi/), or TCP (sockets/).
+// both: MPI, if its launcher has started the processes (mpi/), and TCP (sockets/).
 
-#ifndef PARTITA_RT_CPU_CARRIERS_PROCESSES_H
-#define PARTITA_RT_CPU_CARRIERS_PROCESSES_H
+#ifndef PARTITA_RT_CPU_LINKS_PROCESS_LINKS_H
+#define PARTITA_RT_CPU_LINKS_PROCESS_LINKS_H
 
 #include "cpu/groups/messenger.h"
 #include "cpu/watch/waits.h"
@@ -22,9 +22,9 @@ struct NodeMemory {
 };
 
 /// All processes call functions that are marked "together" in the same order.
-class Processes {
+class ProcessLinks {
 public:
-  virtual ~Processes() = default;
+  virtual ~ProcessLinks() = default;
   /// The rank on the mesh (common/mesh/node_order.h).
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
@@ -54,8 +54,8 @@ public:
 
 /// Joins the processes of MPI's launcher. Programs that are linked without MPI do not have it: the
 /// pointer is then null.
-[[gnu::weak]] std::unique_ptr<Processes> joinByMpi(const Program &program);
+[[gnu::weak]] std::unique_ptr<ProcessLinks> joinByMpi(const Program &program);
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_CARRIERS_PROCESSES_H
+#endif // PARTITA_RT_CPU_LINKS_PROCESS_LINKS_H

@@ -1,6 +1,6 @@
 // Messages over TCP (streams.h).
 
-#include "cpu/carriers/sockets/streams.h"
+#include "cpu/links/sockets/streams.h"
 #include "common/exit_status.h"
 #include "partita_rt/types.h"
 
@@ -51,10 +51,6 @@ Streams::Stream &Streams::at(int peer) {
   return *streams[size_t(peer)];
 }
 
-int64_t Streams::bytesTo(int peer) const {
-  return has(peer) ? streams[size_t(peer)]->sentBytes : 0;
-}
-
 //===-- Sending -----------------------------------------------------------------------------===//
 
 void Streams::queue(Stream &stream, const Header &header, Operation *operation) {
@@ -101,7 +97,6 @@ void Streams::flush(Stream &stream) {
       return;
     }
     first.sent += n;
-    stream.sentBytes += n;
     if (first.sent < head + bytes)
       continue;
     if (first.operation)
@@ -263,8 +258,10 @@ bool Streams::isAwaited(const Stream &stream) {
 void Streams::checkClosed(const Stream &stream) const {
   if (!isAwaited(stream) || std::chrono::steady_clock::now() <= stream.closedAt + kReportPatience)
     return;
-  noteLoss();
-  fail("the connection to rank %d is gone: %s", stream.peer, stream.problem.c_str());
+  std::string text =
+      "the connection to rank " + std::to_string(stream.peer) + " is gone: " + stream.problem;
+  noteLoss(text.c_str());
+  fail("%s", text.c_str());
 }
 
 void Streams::move() {

@@ -1,6 +1,6 @@
 // Finds the rank that no longer makes progress (watch.h).
 
-#include "common/mesh/watch.h"
+#include "common/watch/watch.h"
 #include "common/grouped.h"
 
 #include <algorithm>
@@ -51,21 +51,24 @@ std::string lastPositionText(const RankPosition &position) {
 }
 
 /// Returns the ranks that wait for it, and those that wait for these, as "; rank 0 waits in ...".
-std::string Watch::waitersOf(int rank, const std::vector<const RankPosition *> &positions) const {
+std::string Watch::waitersOf(int rank, const std::vector<const RankPosition *> &positions) {
   std::string text;
-  std::set<int> told{rank};
+  std::set<int> seen{rank};
+  told.clear();
   std::vector<int> next{rank};
   size_t more = 0;
   for (size_t at = 0; at < next.size(); ++at)
     for (int r = 0; r < int(ranks.size()); ++r) {
       if (!ranks[size_t(r)].known || ranks[size_t(r)].waitsFor != next[at] ||
-          !told.insert(r).second)
+          !seen.insert(r).second)
         continue;
       next.push_back(r);
-      if (told.size() > 9)
+      if (told.size() == size_t(kNamedWaiters)) {
         ++more;
-      else
-        text += "; " + names[size_t(r)] + " " + waitText(*positions[size_t(r)]);
+        continue;
+      }
+      told.insert(r);
+      text += "; " + names[size_t(r)] + " " + waitText(*positions[size_t(r)]);
     }
   return more ? text + "; " + std::to_string(more) + " more ranks wait for these" : text;
 }

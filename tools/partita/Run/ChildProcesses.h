@@ -1,7 +1,7 @@
-//===- Processes.h - starts a program's processes, and ends them together ---------*- C++ -*-===//
+//===- ChildProcesses.h - starts a program's processes, and ends them together ----*- C++ -*-===//
 
-#ifndef PARTITA_TOOLS_RUN_PROCESSES_H
-#define PARTITA_TOOLS_RUN_PROCESSES_H
+#ifndef PARTITA_TOOLS_RUN_CHILDPROCESSES_H
+#define PARTITA_TOOLS_RUN_CHILDPROCESSES_H
 
 #include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/StringRef.h"
@@ -21,6 +21,7 @@ struct Outcome : EndFacts {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   bool hasLost = false;    ///< one has lost another one, and none has refused to run
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
+  std::string loss;             ///< what a rank has reported of one that died or stopped; or ""
   std::string failedStep;       ///< a step whose result has ended training, and the result; or ""
   bool isReported = false;      ///< a rank exited with an error of its own, and printed it
 };
@@ -42,4 +43,4 @@ int interruptingSignal();
 
 } // namespace partita::tool
 
-#endif // PARTITA_TOOLS_RUN_PROCESSES_H
+#endif // PARTITA_TOOLS_RUN_CHILDPROCESSES_H

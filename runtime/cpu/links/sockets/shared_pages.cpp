@@ -1,6 +1,6 @@
 // Maps other processes' memory (shared_pages.h).
 
-#include "cpu/carriers/sockets/shared_pages.h"
+#include "cpu/links/sockets/shared_pages.h"
 #include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 #include "processes/wire.h"

@@ -1,8 +1,8 @@
 // What ranks publish of themselves (rank_position.h).
 
-#include "common/mesh/rank_position.h"
-#include "common/mesh/flight.h"
+#include "common/watch/rank_position.h"
 #include "common/mesh/mesh.h"
+#include "common/watch/flight.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Processes that MPI's launcher has started (cpu/carriers/processes.h). MPI's default error handler ends the
+// Processes that MPI's launcher has started (cpu/links/process_links.h). MPI's default error handler ends the
 // job with its own message, so return codes are not checked.
 
 #include "common/exit_status.h"
@@ -6,8 +6,9 @@
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/node_order.h"
-#include "cpu/carriers/mpi/mpi_messenger.h"
-#include "cpu/carriers/processes.h"
+#include "cpu/links/mpi/mpi_messenger.h"
+#include "cpu/links/process_links.h"
+#include "cpu/watch/deaths.h"
 #include "cpu/watch/waits.h"
 #include "cpu/watch/watcher.h"
 #include "partita_rt/machine.h"
@@ -21,15 +22,21 @@ namespace partita_rt {
 
 namespace {
 
-class MpiProcesses final : public Processes {
+class MpiLinks final : public ProcessLinks {
 public:
-  explicit MpiProcesses(const Program &program) : program(program) {
+  explicit MpiLinks(const Program &program) : program(program) {
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     findNodes();
+    if (count > 1 && count == rankCount(program))
+      showRanks();
   }
-  ~MpiProcesses() override { MPI_Finalize(); }
+  ~MpiLinks() override {
+    deaths.reset();
+    shown.reset();
+    MPI_Finalize();
+  }
   int rank() const override { return self; }
   int ranks() const override { return count; }
   std::vector<int> launcherNumbers() const override { return numbers; }
@@ -44,29 +51,34 @@ public:
 
 private:
   void findNodes();
-  void shareShown(RankView &view);
+  void showRanks();
 
   const Program &program;
   int self = 0, count = 1;
-  MPI_Comm all = MPI_COMM_NULL;  ///< by rank on the mesh, as what follows
-  MPI_Comm node = MPI_COMM_NULL; ///< this process's
-  std::vector<int> local;        ///< ranks of the node
-  std::vector<int> nodes;        ///< by rank: the lowest rank of its node
-  std::vector<int> numbers;      ///< by rank: the launcher's
-  RanksInSight sight;            ///< until they are watched
-  RankWaits *waits = nullptr;
-  std::string ownName; ///< once they are: what reports call this rank
+  MPI_Comm all = MPI_COMM_NULL;     ///< by rank on the mesh, as what follows
+  MPI_Comm node = MPI_COMM_NULL;    ///< this process's
+  std::vector<int> local;           ///< ranks of the node
+  std::vector<int> nodes;           ///< by rank: the lowest rank of its node
+  std::vector<int> numbers;         ///< by rank: the launcher's
+  std::shared_ptr<void> shown;      ///< memory of the node, with what its ranks show
+  RanksInSight sight;               ///< until they are watched
+  RankPosition *position = nullptr; ///< this rank's, as what follows
+  FlightRing *flight = nullptr;
+  std::string ownName; ///< in reports
+  std::optional<DeathWatch>
+      deaths;             ///< from the start, as far as the program may have so many ranks
+  bool isWatched = false; ///< can ranks fail each other?
 };
 
 } // namespace
 
-std::unique_ptr<Processes> joinByMpi(const Program &program) {
-  return std::make_unique<MpiProcesses>(program);
+std::unique_ptr<ProcessLinks> joinByMpi(const Program &program) {
+  return std::make_unique<MpiLinks>(program);
 }
 
 //===-- Set-up ------------------------------------------------------------------------------===//
 
-std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const char *) {
+std::vector<std::string> MpiLinks::allGather(const std::string &mine, const char *) {
   int length = int(mine.size()), sum = 0;
   std::vector<int> lengths(static_cast<size_t>(count)), starts;
   MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all);
@@ -84,7 +96,7 @@ std::vector<std::string> MpiProcesses::allGather(const std::string &mine, const 
 }
 
 /// Finds the processes of each node, and numbers all as the mesh has them.
-void MpiProcesses::findNodes() {
+void MpiLinks::findNodes() {
   int launched = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &launched);
   MPI_Comm machine;
@@ -111,7 +123,7 @@ void MpiProcesses::findNodes() {
       local.push_back(r);
 }
 
-NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
+NodeMemory MpiLinks::shareMemory(int64_t bytes) {
   auto *window = new MPI_Win;
   char *base = nullptr;
   MPI_Win_allocate_shared(MPI_Aint(bytes + 64), 1, MPI_INFO_NULL, node, &base, window);
@@ -135,8 +147,8 @@ NodeMemory MpiProcesses::shareMemory(int64_t bytes) {
   return memory;
 }
 
-std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &members,
-                                                   const std::set<int> &) {
+std::unique_ptr<Messenger> MpiLinks::messenger(const std::vector<int> &members,
+                                               const std::set<int> &) {
   MPI_Comm comm;
   MPI_Comm_split(all, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
   return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
@@ -144,39 +156,40 @@ std::unique_ptr<Messenger> MpiProcesses::messenger(const std::vector<int> &membe
 
 //===-- Watching ----------------------------------------------------------------------------===//
 
-/// Makes what the node's ranks show.
-void MpiProcesses::shareShown(RankView &view) {
+/// Makes what the node's ranks show, and lets them find each other's death from here on: in the set-up too,
+/// launchers end all ranks when one was killed, and only one of them may be left to say so.
+void MpiLinks::showRanks() {
   NodeMemory memory = shareMemory(sizeof(ShownRank));
-  view.owner = memory.owner;
+  shown = memory.owner;
+  sight.own = {self};
+  sight.local = local;
   sight.positions.resize(size_t(count));
   sight.flights.resize(size_t(count));
   new (memory.regions[size_t(self)]) ShownRank();
-  for (int r : local) {
-    auto *shown = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
-    sight.positions[size_t(r)] = &shown->position;
-    sight.flights[size_t(r)] = &shown->flight;
-  }
-  view.position = sight.positions[size_t(self)];
-  view.flight = sight.flights[size_t(self)];
-  view.position->beats = 1; // watched from here on
-  MPI_Barrier(node);        // every position is constructed before others look at it
-}
-
-RankView MpiProcesses::show(const Rank &) {
-  struct Seen {
-    std::shared_ptr<void> window;
-    std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
-  };
-  RankView view;
-  sight.own = {self};
-  sight.local = local;
-  shareShown(view);
   std::vector<std::string> hosts = allGather(hostName(), "hosts"),
                            ids = allGather(std::to_string(getpid()), "processes");
   for (int r = 0; r < count; ++r)
     sight.names.push_back(
         processText(rankText(program, r), hosts[size_t(r)], std::atoi(ids[size_t(r)].c_str())));
-  auto seen = std::make_shared<Seen>(Seen{view.owner, {}});
+  std::vector<DeathWatch::Watched> watched;
+  for (int r : local) { // all are constructed: the gathers have passed
+    auto *its = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
+    sight.positions[size_t(r)] = &its->position;
+    sight.flights[size_t(r)] = &its->flight;
+    watched.push_back({r, sight.names[size_t(r)], &its->position, &its->flight});
+  }
+  position = sight.positions[size_t(self)];
+  flight = sight.flights[size_t(self)];
+  ownName = sight.names[size_t(self)];
+  deaths.emplace(self, std::move(watched));
+}
+
+RankView MpiLinks::show(const Rank &) {
+  struct Seen {
+    std::shared_ptr<void> shown;
+    std::vector<RankPosition> remote; ///< of other nodes' ranks, if this process watches them
+  };
+  auto seen = std::make_shared<Seen>(Seen{shown, {}});
   if (local.size() < size_t(count)) {
     sight.remote = std::make_unique<RemoteBeats>(
         self, nodes, [this](const std::string &mine) { return allGather(mine, "endpoints"); });
@@ -187,26 +200,26 @@ RankView MpiProcesses::show(const Rank &) {
           sight.positions[r] = &seen->remote[r];
     }
   }
-  view.owner = seen;
+  position->beats = 1; // watched from here on
+  MPI_Barrier(node);
+  RankView view{position, flight, {}, seen};
   view.positions.assign(sight.positions.begin(), sight.positions.end());
   return view;
 }
 
-std::shared_ptr<void> MpiProcesses::watch(RankWaits &itsWaits) {
-  waits = &itsWaits;
-  waits->watchDeaths(local, sight.names, sight.positions, sight.flights);
-  ownName = sight.names[size_t(self)];
+std::shared_ptr<void> MpiLinks::watch(RankWaits &) {
+  isWatched = true;
   return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
 }
 
-void MpiProcesses::fail(const std::string &message) {
+void MpiLinks::fail(const std::string &message) {
   // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
   printLastLine(program.name, rankText(program, self) + ": " + message);
-  if (waits) {
-    waits->endWatch();
-    writeFlight(waits->flight(), self, ownName.c_str(), message.c_str());
-  }
+  if (deaths)
+    deaths->end();
+  if (isWatched)
+    writeFlight(*flight, self, ownName.c_str(), message.c_str());
   markRefusal();
   MPI_Abort(MPI_COMM_WORLD, failureStatus());
   _exit(failureStatus());

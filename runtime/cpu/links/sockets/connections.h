@@ -2,10 +2,10 @@
 // exchange messages the higher one connects to the lower one, at whichever of that one's addresses it
 // can reach, and both must know the run's secret: who listens there may be anyone.
 
-#ifndef PARTITA_RT_CPU_CARRIERS_SOCKETS_CONNECTIONS_H
-#define PARTITA_RT_CPU_CARRIERS_SOCKETS_CONNECTIONS_H
+#ifndef PARTITA_RT_CPU_LINKS_SOCKETS_CONNECTIONS_H
+#define PARTITA_RT_CPU_LINKS_SOCKETS_CONNECTIONS_H
 
-#include "cpu/carriers/sockets/streams.h"
+#include "cpu/links/sockets/streams.h"
 #include "processes/rendezvous.h"
 
 #include <set>
@@ -35,4 +35,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_CARRIERS_SOCKETS_CONNECTIONS_H
+#endif // PARTITA_RT_CPU_LINKS_SOCKETS_CONNECTIONS_H

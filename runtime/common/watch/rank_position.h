@@ -1,8 +1,8 @@
 // What a rank publishes of itself while it runs: that its process lives, where it is, for whom it
 // waits. Other ranks find by it which one no longer moves (watch.h), and explain their own waits.
 
-#ifndef PARTITA_RT_COMMON_MESH_RANK_POSITION_H
-#define PARTITA_RT_COMMON_MESH_RANK_POSITION_H
+#ifndef PARTITA_RT_COMMON_WATCH_RANK_POSITION_H
+#define PARTITA_RT_COMMON_WATCH_RANK_POSITION_H
 
 #include "common/fixed_text.h"
 #include "partita_rt/program.h"
@@ -57,7 +57,7 @@ struct alignas(64) RankPosition {
   std::atomic<bool> reportIsDue{false};
 
   // Of processes of one node:
-  /// The rank's process, from watchDeaths() until the rank ends by itself, well or with an error.
+  /// The rank's process, from DeathWatch on until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
   /// A rank is about to print why the run ends. Set in the position of the node's first rank.
@@ -140,4 +140,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_RANK_POSITION_H
+#endif // PARTITA_RT_COMMON_WATCH_RANK_POSITION_H

@@ -1,6 +1,6 @@
 // Connects ranks (connections.h).
 
-#include "cpu/carriers/sockets/connections.h"
+#include "cpu/links/sockets/connections.h"
 #include "partita_rt/machine.h"
 #include "partita_rt/types.h"
 #include "processes/addresses.h"

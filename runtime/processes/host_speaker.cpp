@@ -1,6 +1,6 @@
-// Names that only one process can hold (first_here.h).
+// Names that only one process can hold (host_speaker.h).
 
-#include "processes/first_here.h"
+#include "processes/host_speaker.h"
 #include "partita_rt/fingerprint.h"
 
 #include <cerrno>
@@ -35,7 +35,7 @@ Socket unixSocket() {
 
 } // namespace
 
-FirstHere::FirstHere(const std::string &occasion) : name(unixSocket()) {
+HostSpeaker::HostSpeaker(const std::string &occasion) : name(unixSocket()) {
   Address address(occasion);
   if (name.isOpen() && bind(name.get(), address.get(), address.length) == 0)
     listen(name.get(), 1);
@@ -44,9 +44,9 @@ FirstHere::FirstHere(const std::string &occasion) : name(unixSocket()) {
 }
 
 /// A silent process gives the other one time to print: launchers end all when one has ended.
-void FirstHere::linger() const { usleep(isFirst ? 1'000'000 : 200'000); }
+void HostSpeaker::linger() const { usleep(isFirst ? 1'000'000 : 200'000); }
 
-bool FirstHere::hasSpoken(const std::string &occasion) {
+bool HostSpeaker::hasSpoken(const std::string &occasion) {
   Address address(occasion);
   Socket asks = unixSocket();
   // Connections are never accepted, so with many callers some find the queue full.

@@ -4,8 +4,8 @@
 // The ring may lie in memory that processes share: of one that has stopped or was killed, another
 // process of the node writes it.
 
-#ifndef PARTITA_RT_COMMON_MESH_FLIGHT_H
-#define PARTITA_RT_COMMON_MESH_FLIGHT_H
+#ifndef PARTITA_RT_COMMON_WATCH_FLIGHT_H
+#define PARTITA_RT_COMMON_WATCH_FLIGHT_H
 
 #include <array>
 #include <atomic>
@@ -41,8 +41,13 @@ struct FlightRing {
             const char *most = "");
 };
 
-/// Sets the folder for files of this process's ranks, once; "": none are written.
-void setFlightFolder(const std::string &folder);
+/// Sets the folder for files of this process's ranks, once; "": none are written. It is made with the first
+/// file; with `makesParents` its missing parents too: otherwise no file is written without them, such as
+/// into a folder for checkpoints that somebody has removed.
+void setFlightFolder(const std::string &folder, bool makesParents);
+/// Moves the files of an earlier start into FOLDER/earlier, in place of what is there: those in the folder
+/// itself are of one start. One process calls it, before any rank can fail.
+void setEarlierFlightsAside();
 
 /// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step or lost another rank: a line
 /// about the rank, and one per event of the last minute. `name`: the rank's. A ring is written once,
@@ -52,4 +57,4 @@ void writeFlight(FlightRing &ring, int rank, const char *name, const char *reaso
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_FLIGHT_H
+#endif // PARTITA_RT_COMMON_WATCH_FLIGHT_H

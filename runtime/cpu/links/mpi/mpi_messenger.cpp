@@ -1,6 +1,6 @@
 // Messages over MPI (mpi_messenger.h).
 
-#include "cpu/carriers/mpi/mpi_messenger.h"
+#include "cpu/links/mpi/mpi_messenger.h"
 
 #include <algorithm>
 #include <vector>

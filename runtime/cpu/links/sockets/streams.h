@@ -5,8 +5,8 @@
 // nothing that comes behind them has to wait; a sender of many or large ones announces them instead
 // and sends the data when the receiver has asked for them.
 
-#ifndef PARTITA_RT_CPU_CARRIERS_SOCKETS_STREAMS_H
-#define PARTITA_RT_CPU_CARRIERS_SOCKETS_STREAMS_H
+#ifndef PARTITA_RT_CPU_LINKS_SOCKETS_STREAMS_H
+#define PARTITA_RT_CPU_LINKS_SOCKETS_STREAMS_H
 
 #include "cpu/groups/messenger.h"
 #include "processes/wire.h"
@@ -21,11 +21,11 @@
 
 namespace partita_rt {
 
-/// A send or a receive; its address must not change until it is done.
+/// A send or a receive; its address, and the memory, must not change until it is done.
 struct Operation {
   char *data;
-  int64_t bytes;
-  int peer; ///< a rank
+  int64_t bytes; ///< of the message: both ends say the same, which receive() checks
+  int peer;      ///< a rank
   bool done = false;
 };
 
@@ -37,6 +37,9 @@ struct Purpose {
   }
 };
 
+/// One object per process, used by one thread: none of its functions waits, and none may be called while
+/// another one runs. Whoever waits for an operation calls move() until it is `done`. Errors are thrown as
+/// Error and end the run; operations that are pending then are never done.
 class Streams {
 public:
   /// Bulk messages of more than this are announced.
@@ -52,13 +55,13 @@ public:
   void add(int peer, processes::Socket socket);
   bool has(int peer) const { return streams[size_t(peer)] != nullptr; }
 
+  /// Start a message to or from a rank to which there is a connection. Those of one purpose are matched in
+  /// the order in which each end has started them.
   void send(Operation &operation, Purpose purpose, Sending how);
   void receive(Operation &operation, Purpose purpose);
   /// Moves what can move without waiting. Throws Error if a peer has sent what it should not, or has
   /// been gone for longer than it takes to report why.
   void move();
-  /// Bytes that were sent to a rank so far, with headers.
-  int64_t bytesTo(int peer) const;
 
 private:
   enum Kind : uint32_t { Data = 1, Announced, Asked, AskedData };
@@ -82,7 +85,6 @@ private:
     int peer;
     processes::Socket socket;
     std::deque<Outgoing> out;
-    int64_t sentBytes = 0;
     Header header;           ///< of the message that arrives
     int64_t headerBytes = 0; ///< that have arrived
     char *at = nullptr;      ///< where its data go
@@ -129,4 +131,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_CARRIERS_SOCKETS_STREAMS_H
+#endif // PARTITA_RT_CPU_LINKS_SOCKETS_STREAMS_H

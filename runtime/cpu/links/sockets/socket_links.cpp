@@ -1,11 +1,11 @@
-// Processes that send messages over TCP (socket_processes.h).
+// Processes that send messages over TCP (socket_links.h).
 
-#include "cpu/carriers/sockets/socket_processes.h"
+#include "cpu/links/sockets/socket_links.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
-#include "cpu/carriers/sockets/connections.h"
-#include "cpu/carriers/sockets/shared_pages.h"
-#include "cpu/carriers/sockets/streams.h"
+#include "cpu/links/sockets/connections.h"
+#include "cpu/links/sockets/shared_pages.h"
+#include "cpu/links/sockets/streams.h"
 #include "partita_rt/machine.h"
 #include "processes/hub.h"
 
@@ -58,9 +58,9 @@ private:
   std::vector<ShownRank *> shown; ///< by rank
 };
 
-class SocketProcesses final : public Processes {
+class SocketLinks final : public ProcessLinks {
 public:
-  SocketProcesses(const processes::LaunchEnvironment &environment, const Program &program)
+  SocketLinks(const processes::LaunchEnvironment &environment, const Program &program)
       : streams(environment.ranks), own(environment, program), program(program),
         address(environment.address) {
     rlimit files; // one for each connection
@@ -109,13 +109,13 @@ private:
 
 } // namespace
 
-std::unique_ptr<Processes> joinBySockets(const processes::LaunchEnvironment &environment,
-                                         const Program &program) {
-  return std::make_unique<SocketProcesses>(environment, program);
+std::unique_ptr<ProcessLinks> joinBySockets(const processes::LaunchEnvironment &environment,
+                                            const Program &program) {
+  return std::make_unique<SocketLinks>(environment, program);
 }
 
-std::unique_ptr<Messenger> SocketProcesses::messenger(const std::vector<int> &members,
-                                                      const std::set<int> &peers) {
+std::unique_ptr<Messenger> SocketLinks::messenger(const std::vector<int> &members,
+                                                  const std::set<int> &peers) {
   if (!connections)
     connections = std::make_unique<Connections>(own.rendezvous, address);
   std::set<int> others;
@@ -126,7 +126,7 @@ std::unique_ptr<Messenger> SocketProcesses::messenger(const std::vector<int> &me
   return members.empty() ? nullptr : std::make_unique<SocketMessenger>(streams, number, members);
 }
 
-RankView SocketProcesses::show(const Rank &) {
+RankView SocketLinks::show(const Rank &) {
   own.position.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
   // Until all ranks have said goodbye, which is after the destruction of the pages here.
   own.rendezvous.setRecord([shared = shared](const std::string &reason) { shared->write(reason); });

@@ -1,17 +1,20 @@
 // Flight recorders and their files (flight.h). The folder belongs to the process.
 
-#include "common/mesh/flight.h"
+#include "common/watch/flight.h"
 #include "common/exit_status.h"
 #include "partita_rt/exit_status.h"
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <filesystem>
 #include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace partita_rt {
 
@@ -20,10 +23,31 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLast = 60 * kSecond;
 
 static char flightFolder[PATH_MAX - 64];
+static bool makesFolders = false; ///< those above the folder
 
-void setFlightFolder(const std::string &folder) {
+void setFlightFolder(const std::string &folder, bool makesParents) {
   if (folder.size() < sizeof(flightFolder)) // a longer one cannot be made
     std::strcpy(flightFolder, folder.c_str());
+  makesFolders = makesParents;
+}
+
+void setEarlierFlightsAside() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> found;
+  std::error_code none; // what cannot be moved is overwritten
+  for (fs::directory_iterator entry(flightFolder, none), end; !none && entry != end;
+       entry.increment(none))
+    if (int rank, length = 0;
+        std::sscanf(entry->path().filename().c_str(), "rank-%d.jsonl%n", &rank, &length) == 1 &&
+        length > 0)
+      found.push_back(entry->path());
+  if (found.empty())
+    return;
+  fs::path earlier = fs::path(flightFolder) / "earlier";
+  fs::remove_all(earlier, none);
+  fs::create_directory(earlier, none);
+  for (const fs::path &path : found)
+    fs::rename(path, earlier / path.filename(), none);
 }
 
 static int64_t nanoseconds(clockid_t clock) {
@@ -169,9 +193,9 @@ void putPath(char (&path)[PATH_MAX], int rank) {
   std::memcpy(path + end, ".jsonl", 7);
 }
 
-/// Makes the folders above the file, as far as they are missing.
+/// Makes the folder of the file, and those above it that may be made, as far as they are missing.
 void makeFolders(char (&path)[PATH_MAX]) {
-  for (char *at = path + 1; *at; ++at)
+  for (char *at = path + (makesFolders ? 1 : std::strlen(flightFolder)); *at; ++at)
     if (*at == '/') {
       *at = 0;
       mkdir(path, 0777);

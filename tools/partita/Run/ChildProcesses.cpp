@@ -1,4 +1,4 @@
-//===- Processes.cpp - starts a program's processes, and ends them together -----------------===//
+//===- ChildProcesses.cpp - starts a program's processes, and ends them together ------------===//
 //
 // The ranks find each other (runtime/processes/rendezvous.h), report each other, and end together if
 // one fails. What they cannot do themselves is done here: signals reach all of them, one that has been
@@ -7,7 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "tools/partita/Run/Processes.h"
+#include "tools/partita/Run/ChildProcesses.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/launchers.h"
 #include "runtime/include/partita_rt/start_marks.h"
@@ -89,11 +89,11 @@ static int freePort() {
 
 namespace {
 
-class Processes {
+class ChildProcesses {
   using Clock = std::chrono::steady_clock;
 
 public:
-  explicit Processes(StringRef command) : command(command) {}
+  explicit ChildProcesses(StringRef command) : command(command) {}
 
   /// Starts `count` ranks of the program with torchrun's variables, and waits for them.
   Outcome runRanks(const std::string &program, const std::vector<char *> &argv, int count) {
@@ -144,7 +144,8 @@ public:
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
-    outcome.hasStartedNone = outcome.isUnexplained && !launched->haveBeen();
+    outcome.hasStartedNone = isLauncher && !explains(outcome.status) && !launched->haveBeen() &&
+                             !marks.has(partita_rt::kRefusedMark) && !outcome.hasTrained;
     return outcome;
   }
 
@@ -225,6 +226,7 @@ private:
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
+    outcome.loss = marks.textOf(partita_rt::kLostMark);
     outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
     outcome.isTaken = marks.has(partita_rt::kTakenMark);
     outcome.isUnsaved = marks.has(partita_rt::kUnsavedMark);
@@ -377,12 +379,12 @@ static std::vector<char *> pointersTo(std::vector<std::string> &words) {
 
 Outcome partita::tool::runRanks(StringRef command, const std::string &program,
                                 std::vector<std::string> words, int ranks) {
-  return Processes(command).runRanks(program, pointersTo(words), ranks);
+  return ChildProcesses(command).runRanks(program, pointersTo(words), ranks);
 }
 
 Outcome partita::tool::runProcess(StringRef command, const std::string &program,
                                   std::vector<std::string> words) {
-  return Processes(command).runOne(program, pointersTo(words));
+  return ChildProcesses(command).runOne(program, pointersTo(words));
 }
 
 int partita::tool::interruptingSignal() { return interrupted; }

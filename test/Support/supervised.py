@@ -10,7 +10,7 @@ TEXT = "text:/usr/share/common-licenses/GPL-3"
 TRAIN = ["--data", TEXT, "--init", "seed:1", "--steps", "60", "--checkpoint-every", "5"]
 # Launchers; "-np", the number of ranks and the program follow.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
-TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().parents[2] / "Support/torchrun.py")]
+TORCHRUN = [sys.executable, str(pathlib.Path(__file__).resolve().parent / "torchrun.py")]
 
 
 def steps(log):

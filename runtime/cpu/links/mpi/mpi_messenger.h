@@ -1,8 +1,8 @@
 // Messages over MPI. Its default error handler ends the job with its own message, so return codes
 // are not checked.
 
-#ifndef PARTITA_RT_CPU_CARRIERS_MPI_MPI_MESSENGER_H
-#define PARTITA_RT_CPU_CARRIERS_MPI_MPI_MESSENGER_H
+#ifndef PARTITA_RT_CPU_LINKS_MPI_MPI_MESSENGER_H
+#define PARTITA_RT_CPU_LINKS_MPI_MPI_MESSENGER_H
 
 #include "cpu/groups/messenger.h"
 
@@ -22,4 +22,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_CARRIERS_MPI_MPI_MESSENGER_H
+#endif // PARTITA_RT_CPU_LINKS_MPI_MPI_MESSENGER_H

@@ -1,8 +1,8 @@
 // Memory that processes of one host share without files: each opens that of the others through
 // /proc. It is gone with the last process, however that ends.
 
-#ifndef PARTITA_RT_CPU_CARRIERS_SOCKETS_SHARED_PAGES_H
-#define PARTITA_RT_CPU_CARRIERS_SOCKETS_SHARED_PAGES_H
+#ifndef PARTITA_RT_CPU_LINKS_SOCKETS_SHARED_PAGES_H
+#define PARTITA_RT_CPU_LINKS_SOCKETS_SHARED_PAGES_H
 
 #include "processes/rendezvous.h"
 
@@ -35,4 +35,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_CARRIERS_SOCKETS_SHARED_PAGES_H
+#endif // PARTITA_RT_CPU_LINKS_SOCKETS_SHARED_PAGES_H

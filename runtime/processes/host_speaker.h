@@ -1,8 +1,8 @@
 // Chooses which of a host's processes prints the reason if they fail before they know each
 // other.
 
-#ifndef PARTITA_RT_PROCESSES_FIRST_HERE_H
-#define PARTITA_RT_PROCESSES_FIRST_HERE_H
+#ifndef PARTITA_RT_PROCESSES_HOST_SPEAKER_H
+#define PARTITA_RT_PROCESSES_HOST_SPEAKER_H
 
 #include "processes/wire.h"
 
@@ -11,9 +11,9 @@ namespace partita_rt::processes {
 /// The first process of a user on this host to fail on an occasion prints the reason; the others
 /// are silent while the object lives. (The name is that of a Unix socket with an abstract name: the
 /// system gives it to one process, and releases it however that process ends.)
-class FirstHere {
+class HostSpeaker {
 public:
-  explicit FirstHere(const std::string &occasion);
+  explicit HostSpeaker(const std::string &occasion);
   /// Also true if the system has no such names: printing twice is better than not at all.
   bool speaks() const { return isFirst; }
   /// Keeps the name until the others have failed too.
@@ -29,4 +29,4 @@ private:
 
 } // namespace partita_rt::processes
 
-#endif // PARTITA_RT_PROCESSES_FIRST_HERE_H
+#endif // PARTITA_RT_PROCESSES_HOST_SPEAKER_H

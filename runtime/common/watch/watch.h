@@ -5,13 +5,14 @@
 // at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
 // is none of these: the one for which it waits, and so on, is.
 
-#ifndef PARTITA_RT_COMMON_MESH_WATCH_H
-#define PARTITA_RT_COMMON_MESH_WATCH_H
+#ifndef PARTITA_RT_COMMON_WATCH_WATCH_H
+#define PARTITA_RT_COMMON_WATCH_WATCH_H
 
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ public:
   /// "rank 2 (...) has stopped: no sign of life ...", if it gives none for longer than signs are
   /// apart; "" if it does, or has never given one.
   std::string silenceOf(int rank, const RankPosition *position, double now, double timeout) const;
-  /// The rank of the last report.
+  /// The rank of the last report, and those that it names because they wait.
   int subject() const { return found; }
+  const std::set<int> &waitersTold() const { return told; }
 
 private:
   struct Seen {
@@ -75,13 +77,14 @@ private:
   std::string stopText(int rank, const RankPosition &position, double now) const;
   std::string slowText(const std::vector<const RankPosition *> &positions, double now,
                        double timeout);
-  std::string waitersOf(int rank, const std::vector<const RankPosition *> &positions) const;
+  std::string waitersOf(int rank, const std::vector<const RankPosition *> &positions);
 
   std::vector<std::string> names;
   std::vector<Seen> ranks;
   int self, found = -1;
+  std::set<int> told;
 };
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_COMMON_MESH_WATCH_H
+#endif // PARTITA_RT_COMMON_WATCH_WATCH_H
