@@ -42,6 +42,7 @@ static constexpr StringLiteral kRaise[] = {
 static constexpr StringLiteral kObjective[] = {
     "assign-fill{residual-scale=${scale-residual-init}}",
     "make-init",
+    "pack-documents{after=${pack} inputs=${input}}", // which loss follows does not matter
     "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze} trainable=${trainable} tie=${tie}}",
     "key-dropout",
     "canonicalize",
