@@ -164,6 +164,11 @@ PARTITA_RT_ATTENTION_STEP_BACKWARD(BFloat16)
 /// after another one is an error. Id: int32_t or int64_t.
 template <typename Id>
 void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width);
+/// The same of rows of token ids, where a document begins behind each `token`, with which the one
+/// before it ends.
+template <typename Id>
+void documentStartsAfter(int64_t token, int32_t *starts, const Id *ids, int64_t rows,
+                         int64_t width);
 
 /// Floats of attentionBackward's workspace.
 constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
