@@ -4,7 +4,7 @@
 // with: in step j it has those of the rank j places before it. The next ones travel during a step: their
 // shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
 // arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
-// Steps in which no rank sees a key are left out: of those that end a window, the shifts, too.
+// Steps in which no rank sees a key are omitted; behind the end of a window, so are their shifts.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ struct Length {
 /// The steps of one attention, forward or backward.
 template <typename Op> class Ring {
 public:
-  /// `passed`: the name of what goes round. Shifts of the backward pass have another than those of the forward
+  /// `passed`: the name of what goes round. The backward pass uses another name than the forward
   /// pass, so that nothing merges the two and saves the keys of all ranks between them.
   Ring(Op op, StringRef passed)
       : op(op), passed(passed), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),

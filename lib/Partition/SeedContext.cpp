@@ -1,7 +1,7 @@
 //===- SeedContext.cpp - partition-seed-context -----------------------------------------------------===//
 //
-// Every attention gets what it would need, a ring or exchanges of heads for positions, before the splits
-// are followed, and loses it again if nothing splits its sequences.
+// Before splits are propagated, every attention is given a ring or all-to-alls; where its sequences turn out
+// not to be split, they are removed.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -111,10 +111,20 @@ private:
     return {};
   }
 
-  /// Elements that a rank sends and receives per layer, forward and backward, in units of a query head's on one rank.
+  /// Shifts of a ring in one direction: with a window, as far as it reaches.
+  int64_t shifts(tx::AttentionOp op) {
+    int64_t own = op.getK().getType().getDimSize(1) / ranks;
+    if (!op.getCausal() || !op.getWindow() || own == 0)
+      return ranks - 1;
+    return std::min(ranks - 1, (int64_t(*op.getWindow()) + own - 2) / own);
+  }
+  /// Elements that a rank sends per layer, forward and backward, in elements of one head at one position, times the number of ranks.
   double ringElements(tx::AttentionOp op) {
-    double keys = double(op.getK().getType().getDimSize(2)) * op.getK().getType().getDimSize(1);
-    return double(ranks - 1) * 8 * keys; // K and V, twice; their gradients, of twice as many bytes
+    RankedTensorType type = op.getK().getType();
+    double keys = double(type.getDimSize(2)) * type.getDimSize(1);
+    double gradients =
+        2 * std::max(1.0, 32.0 / type.getElementTypeBitWidth()); // of K and V, in float32
+    return double(shifts(op)) * (4 + gradients) * keys;          // K and V twice
   }
   double exchangedElements(tx::AttentionOp op) {
     double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
@@ -165,8 +175,9 @@ private:
                 "--context-parallel all-to-all";
     if (op.getBlocksAttr())
       return op.emitError()
-             << "computes blocks of scores alone, for which context parallelism has no "
-                "ring; take --context-parallel all-to-all, or leave "
+             << "skips blocks of scores (--sparse-attention, or a constant mask of the model's), for which "
+                "context parallelism has no ring: only --context-parallel all-to-all, which deals out heads, "
+                "or "
              << axis.getValue() << " at 1";
     op.setRingAttr(axis);
     return success();

@@ -403,8 +403,7 @@ SequenceSplit::MaybeCut SequenceSplit::wantedOf(Value value) {
   return all;
 }
 
-/// Splits an input of which every use works on shards: its readers, those of its micro-batches, and the
-/// count of the labels.
+/// Splits an input if all its uses work on shards, including those in micro-batches and the count of labels.
 LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
   MaybeCut all;
   auto agrees = [&](MaybeCut cut) {
