@@ -17,6 +17,7 @@
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"
+#include "partita/Support/HiddenScores.h"
 
 namespace partita {
 #define GEN_PASS_DEF_RAISEBLOCKS
@@ -29,8 +30,6 @@ using namespace partita::raise;
 
 namespace {
 
-/// exp(-9000) is zero in every precision; covers masks made of -1e4.
-constexpr double hiddenScore = -9000;
 /// Elements of all heads of a bias that are evaluated.
 constexpr int64_t mostMaskElements = int64_t(1) << 27;
 constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
@@ -100,7 +99,7 @@ std::optional<Seen> BlockReader::readHead(int64_t head) {
       return std::nullopt;
     for (int64_t j = 0; j < sequence; ++j) {
       double number = (*row)[row->size() == 1 ? 0 : j];
-      if (number < hiddenScore || !isVisible(i, j))
+      if (number < kHiddenBelow || !isVisible(i, j))
         continue;
       seen.rows[i].set(j);
       seen.isPlain &= number == 0;
@@ -196,8 +195,8 @@ void RaiseBlocksPass::runOnOperation() {
   llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, Layout> known; // layers share a mask
   getOperation().walk([&](tx::AttentionOp op) {
     Value bias = op.getBias();
-    bool isSelf = op.getQ().getType().getDimSize(1) == op.getK().getType().getDimSize(1);
-    if (!bias || !isSelf || op.getBlocksAttr() || !independent.contains(bias))
+    bool hasEqualLengths = op.getQ().getType().getDimSize(1) == op.getK().getType().getDimSize(1);
+    if (!bias || !hasEqualLengths || op.getBlocksAttr() || !independent.contains(bias))
       return;
     auto [layout, isNew] = known.try_emplace(
         {bias, int64_t(op.getCausal()), static_cast<int64_t>(op.getWindow().value_or(0))});
