@@ -216,11 +216,12 @@ private:
     if (auto function = op->template getParentOfType<func::FuncOp>();
         !function->hasAttr(par::ParDialect::kNoCotangents))
       return op.emitError() << "is not differentiated yet, and its steps have no gradient";
-    ++expanded;
-    if (par::Layout::of(op.getQ().getType()).splits[1].empty())
+    if (par::Layout::of(op.getQ().getType()).splits[1].empty()) {
       op.removeRingAttr(); // every rank has the full sequences
-    else
-      expand(op);
+      return WalkResult::skip();
+    }
+    ++expanded;
+    expand(op);
     return WalkResult::skip();
   }
 };

@@ -12,14 +12,14 @@
 //      gathered for the queries anyway; both norms of a block with parallel branches.
 //   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
 //      it is computed (positions, biases along the sequence).
-// Context parallelism (runFromInputs) splits sequences from the inputs on, over an axis of its own: step 1 begins
-// where an op joins a parameter to data that has an input's sequence (tokens to their embeddings), and an input
-// is split itself if everything that uses it works on shards. Other inputs, such as the mask of the keys that
-// every query sees, are full on each rank.
-//
 //   4. Where a use needs another placement than its definition has, a narrow or gather is inserted.
 //      par's canonicalization does the rest: a sum over ranks followed by a narrow becomes a
 //      reduce-scatter, and a gather followed by f becomes one all-gather.
+//
+// Context parallelism (runFromInputs, ContextSplit.cpp) splits sequences from the inputs on, over an axis of its
+// own: step 1 begins where an op joins a parameter to data that has an input's sequence (tokens to their
+// embeddings), and an input is split itself if everything that uses it works on shards. Other inputs, such as the
+// mask of the keys that every query sees, are full on each rank.
 //
 //===----------------------------------------------------------------------------------------------===//
 
