@@ -6,7 +6,7 @@
 // and not yet used stay within the bound. One bucket ahead is always allowed: without it, no gather
 // is hidden. If a value that the forward pass gathered is still alive where the backward pass would
 // gather it, it is reused. A parameter that is gathered over one axis after another joins as a whole:
-// one collective per axis.
+// one collective per axis, each a bucket ahead of the next one, so that both are hidden.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -107,6 +107,7 @@ private:
   /// Places buckets from the first on, so that each may pass those already placed.
   void place(MutableArrayRef<Bucket> buckets) {
     fullTensors.clear();
+    Operation *previous = nullptr; // moment
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
       Operation *moment = buckets[analysis::aheadOf(buckets, i, aheadBytes)].firstUse;
       elideWhatIsAlive(bucket, moment);
@@ -116,7 +117,9 @@ private:
       SmallVector<FlatSymbolRefAttr> parameters;
       for (zero::GatherOp op : bucket.members)
         parameters.push_back(train::parameterReadBy(op.getShards()[0]));
-      zero::GatherOp joined = join(bucket.members, moment);
+      bool isAhead = previous && previous->isBeforeInBlock(moment);
+      zero::GatherOp joined = join(bucket.members, moment, isAhead ? previous : moment);
+      previous = moment;
       for (auto [parameter, full] : llvm::zip(parameters, joined.getFull()))
         fullTensors[parameter] = full;
     }
@@ -159,12 +162,14 @@ private:
     op->moveBefore(before);
   }
 
-  static zero::GatherOp join(ArrayRef<zero::GatherOp> members, Operation *before) {
+  /// Joins the gathers before this op, and those whose results they gather before that one.
+  static zero::GatherOp join(ArrayRef<zero::GatherOp> members, Operation *before,
+                             Operation *innerBefore) {
     if (innerOf(members.front())) {
       SmallVector<zero::GatherOp> inner;
       for (zero::GatherOp op : members)
         inner.push_back(innerOf(op));
-      join(inner, before);
+      join(inner, innerBefore, innerBefore);
     }
     OpBuilder builder(before);
     SmallVector<Value> shards;

@@ -131,7 +131,7 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     gathered before the first use of the previous bucket, so that it overlaps with the work on that one. It is gathered even earlier
     as long as all buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program,
     and its buffer is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it
-    uses that value (unless `always`).
+    uses that value (unless `always`). What is gathered over two axes is gathered over the first of them one bucket earlier.
 
     ```mlir
     %1 = zero.gather %a over "dp" because "parameter"
