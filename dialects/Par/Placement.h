@@ -18,15 +18,19 @@ namespace partita::par {
 struct Blocks {
   int64_t count = 1;
   llvm::SmallVector<int64_t, 0> sizes; ///< unless they are equal
+  /// Odd blocks, counted from 0, are dealt backwards: the last rank has their first shard.
+  bool mirrored = false;
 
   static constexpr size_t kMostUnequal = 8; // the capacity of the runtime's tables
 
   Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
   static Blocks of(llvm::ArrayRef<int64_t> sizes);
+  /// Returns `count` equal blocks, an even number, dealt back and forth.
+  static Blocks backAndForth(int64_t count);
   /// Returns the sizes of the blocks of a dimension of `size`.
   llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
   bool operator==(const Blocks &other) const {
-    return count == other.count && sizes == other.sizes;
+    return count == other.count && sizes == other.sizes && mirrored == other.mirrored;
   }
   bool operator!=(const Blocks &other) const { return !(*this == other); }
 };
@@ -76,11 +80,13 @@ struct Layout {
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
 
   /// Returns the full value's dimensions as their factors, each split in full or not at all: `3 x
-  /// 768 @tp` becomes two. For code that moves shards; not for unequal blocks (unequalDim).
+  /// 768 @tp` becomes two. For code that moves shards; not for unequal or mirrored blocks.
   Layout factored() const;
 
   /// Returns the first dimension that is split in unequal blocks, or -1.
   int unequalDim() const;
+  /// Returns the first dimension whose blocks are mirrored, or -1.
+  int mirroredDim() const;
 
   /// Returns the placement of the cotangent: replicated becomes partial, partial invariant.
   Layout dual() const;
