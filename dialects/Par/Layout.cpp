@@ -135,10 +135,18 @@ void Layout::set(StringAttr axis, Kind kind) {
     flat.push_back(axis);
 }
 
+/// Whichever was asked for first: a sequence that cp splits is split again by tp, where sequence parallelism
+/// splits what cp leaves.
+static bool standsInside(const AxisSplit &split, StringAttr axis, const Blocks &blocks) {
+  if (split.blocks.count != blocks.count)
+    return split.blocks.count > blocks.count;
+  return par::splits(axis, Splits::Context) && par::splits(split.axis, Splits::Weights);
+}
+
 void Layout::shard(StringAttr axis, unsigned dim, Blocks blocks) {
   clear(axis);
   auto *at = llvm::find_if(
-      splits[dim], [&](const AxisSplit &split) { return split.blocks.count > blocks.count; });
+      splits[dim], [&](const AxisSplit &split) { return standsInside(split, axis, blocks); });
   splits[dim].insert(at, {axis, blocks});
 }
 

@@ -44,6 +44,7 @@ namespace partita::par {
 enum class Splits {
   Program, ///< its ops, each rank to one stage: no tensor and no #par.mesh has the axis
   Batch,   ///< the samples of a batch
+  Context, ///< the positions of a sequence
   Weights  ///< the dimensions of matmuls
 };
 /// A mesh axis over which this compiler can split something.
@@ -58,6 +59,7 @@ inline constexpr AxisRow kAxes[] = {
     {"pp", "pipeline stages", Splits::Program},
     {"dp", "data parallel", Splits::Batch},
     {"fsdp", "the same, with the model's state shared by --zero-stage", Splits::Batch},
+    {"cp", "context parallel", Splits::Context},
     {"tp", "tensor parallel", Splits::Weights},
 };
 /// Returns the axis's row, or null.
@@ -74,9 +76,11 @@ constexpr llvm::StringLiteral axisThatSplits(Splits what) {
 }
 /// The axis whose ranks share out matmuls, and with them what is between those.
 inline constexpr llvm::StringLiteral kTensorAxis = axisThatSplits(Splits::Weights);
+/// The axis whose ranks share out the positions of every sequence.
+inline constexpr llvm::StringLiteral kContextAxis = axisThatSplits(Splits::Context);
 /// Returns true if tensors can be split over this axis, so that a #par.mesh may have it.
 bool splitsTensors(llvm::StringRef axis);
-/// Returns the names of these axes: "dp, fsdp, tp".
+/// Returns the names of these axes: "dp, fsdp, cp, tp".
 std::string tensorAxisNames();
 
 /// Reports an error and fails if the op's module has a mesh without the axis.

@@ -99,7 +99,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let summary = "who requested the splits over an axis";
   let description = [{
-    `kind` is its origin: `batch`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
+    `kind` is its origin: `batch`, `context`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
     `parameters` lists the parameters that it splits together.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
@@ -129,7 +129,8 @@ def Par_Role : I32EnumAttr<"Role", "why an op was inserted", [
   I32EnumAttrCase<"Block", 6, "block">, I32EnumAttrCase<"Moved", 7, "moved">, I32EnumAttrCase<"Update", 8, "update">,
   I32EnumAttrCase<"Kept", 9, "kept">, I32EnumAttrCase<"Saved", 10, "saved">, I32EnumAttrCase<"Held", 11, "held">,
   I32EnumAttrCase<"Norm", 12, "norm">, I32EnumAttrCase<"Report", 13, "report">, I32EnumAttrCase<"Sent", 14, "sent">,
-  I32EnumAttrCase<"Scale", 15, "scale">]> {
+  I32EnumAttrCase<"Scale", 15, "scale">, I32EnumAttrCase<"Passed", 16, "passed">,
+  I32EnumAttrCase<"Dealt", 17, "dealt">]> {
   let cppNamespace = "::partita::par";
   let genSpecializedAttr = 0;
 }
@@ -159,6 +160,8 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | report    | every rank reports a value that one pipeline stage has                     |
     | sent      | as sum or share, and each rank sends its shard of the total to another pipeline stage |
     | scale     | 8-bit numbers are scaled by a max over all ranks; no letter                |
+    | passed    | an op passes its operands from rank to rank, and works with each rank's in turn |
+    | dealt     | an op works on a shard along another dimension than what is around it |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h): -1 before the first one or without layers, -2 after the last
     one, -3 outside the loop over micro-batches. `layers` is the number of layers of the function.
@@ -312,9 +315,10 @@ def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter",
 }
 
 def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
-  let summary = "this rank's shard of a value that all ranks have in full: invariant -> sharded";
+  let summary = "this rank's shard of a value that all ranks have in full: invariant or replicated -> sharded";
   let description = [{
-    It does not communicate; its adjoint is the `all_gather` to an invariant value. Created by `partition-seed-sequence`,
+    It does not communicate. Its adjoint is the `all_gather` to an invariant value, or `widen` if the operand is replicated: a table of positions
+    then has one sum of its gradient over the ranks, that of its `f`. Created by `partition-seed-context`, `partition-seed-sequence`,
     `partition-seed-moves` and `partition-seed-tensor` (before placements, when all types are full), by `localize` of constants, and as the
     gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
   }];
@@ -324,6 +328,79 @@ def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
   let full = "getValue()";
   let shard = "getResult()";
   let hasCanonicalizeMethod = 1;
+}
+
+def Par_WidenOp : Par_Move<"widen", "Sharded"> {
+  let summary = "this rank's shard, with zeros in the places of all others: sharded -> partial";
+  let description = [{
+    It does not communicate. The adjoint of a `narrow` of a replicated value, as which differentiation creates it; its own is a `narrow`.
+    Becomes an `rt` call in the lower phase.
+  }];
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let full = "getResult()";
+  let shard = "getValue()";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// From rank to rank
+//===----------------------------------------------------------------------------------------------===//
+
+def Par_AllToAllOp : Par_Op<"all_to_all", [Pure, Linear, CollectiveInterface, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+  let summary = "a shard along one dimension for a shard along another: sharded -> sharded";
+  let description = [{
+    Every rank sends every other one a block of its shard. Its adjoint is the inverse. Created by `partition-seed-context` around an attention
+    that is split by heads where everything else is split along the sequence (Jacobs et al., arXiv 2309.14509); becomes an `rt` call,
+    and a copy that packs or unpacks blocks, in the lower phase. Heads that tp splits, too, are as many `blocks`, each of which the axis splits.
+
+        %1 = par.all_to_all %0 over "cp" from 1 to 2
+           : tensor<2x8x4x64xf32, #par.place<[2, 16 @cp, 4, 64]>> -> tensor<2x16x2x64xf32, #par.place<[2, 16, 4 @cp, 64]>>
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$from, I64Attr:$to, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $value `over` $axis `from` $from `to` $to (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = CollectiveOverAxis<"AllToAll">.declaration # [{
+    /// The blocks of a dimension that it splits: of the sequence, which is the outer one, there is one.
+    int64_t blocksAlong(uint64_t dim) { return dim == std::max(getFrom(), getTo()) ? int64_t(getBlocks()) : 1; }
+  }];
+}
+
+class Par_ShiftLike<string mnemonic, list<Trait> traits> : Par_Op<mnemonic, [Pure, CollectiveInterface] # traits> {
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, UnitAttr:$back, OptionalAttr<StrAttr>:$reason);
+  let hasVerifier = 1;
+}
+
+def Par_ShiftOp : Par_ShiftLike<"shift", [Linear, DeclareOpInterfaceMethods<DifferentiableInterface>,
+                                          DeclareOpInterfaceMethods<StartableInterface>]> {
+  let summary = "the shards of the rank before this one along the axis, of the rank behind with `back`: sharded -> sharded";
+  let description = [{
+    The ranks are a ring. In the full program it rotates each tensor by one shard, so it is not transparent; its adjoint is the shift the other
+    way. Created by `expand-ring` for keys and values, and for their cotangents; split into `shift_start` and `wait` by
+    `start-collectives`; becomes an `rt` call in the lower phase.
+
+        %k1, %v1 = par.shift %k, %v over "cp" : tensor<2x4x8x64xf32, #par.place<[2, 16 @cp, 8, 64]>>, ... -> ...
+  }];
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$values `over` $axis (`back` $back^)? (`because` $reason^)? attr-dict `:` type($values) `->` type($results)";
+  let extraClassDeclaration = CollectiveOverAxis<"Shift">.declaration;
+}
+
+def Par_ShiftStartOp : Par_ShiftLike<"shift_start", [AsyncStartInterface]> {
+  let summary = "begins a shift; its results may be read after its `wait`";
+  let description = "Like `all_gather_start`; created by `start-collectives`.";
+  let results = (outs I64:$token, Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $values `over` $axis (`back` $back^)? (`because` $reason^)? attr-dict `:` type($values) `->` type($token) `,` type($results)
+  }];
+  let extraClassDeclaration = CollectiveOverAxis<"Shift">.declaration # [{
+    ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
+  }];
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -390,12 +467,15 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
 
         %first = par.first_index of 50304 : tensor<1xi64, #par.place<[2 @tp]>>   // 0 or 25152
 
-    Ops whose result depends on a global index take it as an operand. Created by their `localize`;
+    With `behind` it is where the shard begins of the rank that many places before this one on the axis, a ring: that of keys which
+    have been shifted as often.
+
+    Ops whose result depends on a global index take it as an operand. Created by their `localize`, and by `expand-ring`;
     becomes a kernel argument in the lower phase.
   }];
-  let arguments = (ins I64Attr:$size);
+  let arguments = (ins I64Attr:$size, DefaultValuedAttr<I64Attr, "0">:$behind);
   let results = (outs 1DTensorOf<[I64]>:$result);
-  let assemblyFormat = "`of` $size attr-dict `:` type($result)";
+  let assemblyFormat = "`of` $size (`behind` $behind^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -104,7 +104,10 @@ LogicalResult AllGatherStartOp::verify() {
   return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
 }
 LogicalResult ReduceScatterStartOp::verify() { return verifyMove(*this, {Kind::Partial}); }
-LogicalResult NarrowOp::verify() { return verifyMove(*this, {Kind::Invariant}); }
+LogicalResult NarrowOp::verify() {
+  return verifyMove(*this, {Kind::Invariant, Kind::Replicated});
+}
+LogicalResult WidenOp::verify() { return verifyMove(*this, {Kind::Partial}); }
 
 //===----------------------------------------------------------------------------------------------===//
 // Start and wait
@@ -165,9 +168,67 @@ SmallVector<Value> ReduceScatterOp::buildGradient(OpBuilder &builder, ValueRange
                  getAxisAttr(), getDimAttr(), getBlocksAttr(), builder.getStringAttr("gradient"))};
 }
 
+/// Of a value that ranks use for different work, each has a share of the cotangent.
 SmallVector<Value> NarrowOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  if (Layout::of(getValue().getType()).kind(getAxisAttr()) == Kind::Replicated)
+    return moveBack<WidenOp>(*this, builder, cotangents);
   return {gather(builder, getLoc(), cotangentType(getValue().getType()), cotangents[0],
                  getAxisAttr(), getDimAttr(), getBlocksAttr(), builder.getStringAttr("gradient"))};
+}
+
+SmallVector<Value> WidenOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  return moveBack<NarrowOp>(*this, builder, cotangents);
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// From one dimension to another
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult AllToAllOp::verify() {
+  RankedTensorType type = getValue().getType(), result = getResult().getType();
+  if (failed(verifyAxis(*this, getAxisAttr())))
+    return failure();
+  auto from = static_cast<int64_t>(getFrom()), to = static_cast<int64_t>(getTo());
+  if (from < 0 || to < 0 || from == to || std::max(from, to) >= type.getRank() || getBlocks() < 1)
+    return emitOpError() << "from dimension " << from << " to " << to << " of " << type
+                         << ", of which both must be dimensions";
+  if (isUnplaced(type, result)) {
+    if (type == result)
+      return success();
+    return emitOpError() << "of values without placements keeps their type, it is " << type
+                         << " and " << result;
+  }
+  Layout layout = Layout::of(type);
+  if (layout.dimOf(getAxisAttr()) != from ||
+      layout.blocksOf(getAxisAttr()) != blocksAlong(from))
+    return emitOpError() << "over " << getAxisAttr() << " expects a shard along dimension " << from
+                         << ", it is " << type;
+  layout.shard(getAxisAttr(), to, blocksAlong(to));
+  auto expected = layout.localType(type.getElementType(), MeshAttr::of(*this),
+                                   [&](const Twine &error) { emitOpError() << error; });
+  if (failed(expected))
+    return failure();
+  if (sameValues(TypeRange(*expected), TypeRange(result)))
+    return success();
+  return emitOpError() << "over " << getAxisAttr() << " yields " << *expected << ", not " << result;
+}
+
+static_assert(partita_rt::rowOf(AllToAllOp::kKind).conjugate == AllToAllOp::kKind);
+SmallVector<Value> AllToAllOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  return {AllToAllOp::create(builder, getLoc(), cotangentType(getValue().getType()), cotangents[0],
+                             getAxisAttr(), getToAttr(), getFromAttr(), getBlocksAttr(),
+                             builder.getStringAttr("gradient"))
+              .getResult()};
+}
+
+/// There and back again is the value itself.
+LogicalResult AllToAllOp::canonicalize(AllToAllOp op, PatternRewriter &rewriter) {
+  auto there = op.getValue().getDefiningOp<AllToAllOp>();
+  if (!there || there.getAxisAttr() != op.getAxisAttr() || there.getFrom() != op.getTo() ||
+      there.getTo() != op.getFrom() || there.getValue().getType() != op.getResult().getType())
+    return failure();
+  rewriter.replaceOp(op, there.getValue());
+  return success();
 }
 
 //===----------------------------------------------------------------------------------------------===//

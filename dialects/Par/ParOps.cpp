@@ -97,7 +97,65 @@ LogicalResult FirstIndexOp::verify() {
       !shardSize(getSize(), layout.shape[0]))
     return emitOpError() << "expects one element per rank of the axes that split a dimension of "
                          << getSize() << ", its type is " << getType();
+  if (getBehind() != 0 && (layout.splits[0].size() != 1 || getBehind() >= uint64_t(layout.shape[0])))
+    return emitOpError() << "is that of the rank " << getBehind() << " places before, of "
+                         << layout.shape[0] << " ranks along one axis";
   return success();
+}
+
+/// Checks that a shift moves shards, to other shards of the same type.
+static LogicalResult verifyShift(Operation *op, ValueRange values, ValueRange results,
+                                 StringAttr axis) {
+  if (failed(verifyAxis(op, axis)))
+    return failure();
+  if (values.size() != results.size() || values.empty())
+    return op->emitOpError() << "needs one result per value, and at least one; it has "
+                             << values.size() << " values and " << results.size() << " results";
+  for (auto [value, result] : llvm::zip(values, results)) {
+    if (value.getType() != result.getType())
+      return op->emitOpError() << "over " << axis << " yields " << value.getType() << ", not "
+                               << result.getType();
+    if (Layout::of(value.getType()).kind(axis) != Kind::Sharded)
+      return op->emitOpError() << "over " << axis << " expects shards, found " << value.getType();
+  }
+  return success();
+}
+
+LogicalResult ShiftOp::verify() {
+  return verifyShift(*this, getValues(), getResults(), getAxisAttr());
+}
+LogicalResult ShiftStartOp::verify() {
+  return verifyShift(*this, getValues(), getResults(), getAxisAttr());
+}
+
+Operation *ShiftOp::buildStart(OpBuilder &builder) {
+  SmallVector<Type> types{builder.getI64Type()};
+  llvm::append_range(types, getResultTypes());
+  return ShiftStartOp::create(builder, getLoc(), types, getValues(), getAxisAttr(), getBackAttr(),
+                              getReasonAttr());
+}
+
+Operation *ShiftOp::buildWait(OpBuilder &builder, AsyncStartInterface start) {
+  return buildWaitFor<WaitOp>(builder, *this, start);
+}
+
+/// The cotangents go the other way.
+static_assert(partita_rt::rowOf(ShiftOp::kKind).conjugate == ShiftOp::kKind);
+SmallVector<Value> ShiftOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  SmallVector<Value> flowing(cotangents.size()), shifted;
+  for (Value cotangent : cotangents)
+    if (cotangent)
+      shifted.push_back(cotangent);
+  if (shifted.empty())
+    return flowing;
+  auto back = ShiftOp::create(builder, getLoc(), ValueRange(shifted).getTypes(), shifted,
+                              getAxisAttr(), getBack() ? UnitAttr() : builder.getUnitAttr(),
+                              builder.getStringAttr("gradient"));
+  unsigned next = 0;
+  for (auto [result, cotangent] : llvm::zip(flowing, cotangents))
+    if (cotangent)
+      result = back.getResult(next++);
+  return flowing;
 }
 
 SmallVector<std::pair<StringAttr, int64_t>> FirstElementOp::strides() {

@@ -84,6 +84,12 @@ CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned i
 CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
                        int64_t window, bool zeroHidden, mlir::Value firstKeys,
                        const CallArgument &dropout, llvm::StringRef blocks, mlir::Value firstHead);
+/// The same of a step, always with all fields: where its queries and keys lie comes last.
+CallArgument attentionStep(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
+                           int64_t window, bool zeroHidden, mlir::Value firstKeys,
+                           const CallArgument &dropout, llvm::ArrayRef<int64_t> full,
+                           llvm::ArrayRef<int64_t> runs, mlir::Value firstQuery,
+                           mlir::Value firstKey);
 /// `{ratio, id, key, micro-batch, batch, heads, first element}` of attention's probabilities; no text without
 /// a key.
 CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::string &id,
@@ -91,6 +97,10 @@ CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::str
                               llvm::ArrayRef<int64_t> fullShape);
 /// `{data, batch stride, head stride, row stride, column stride}`; omitted without a bias.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
+/// The same; `{}` without a bias.
+CallArgument scoresOrNone(mlir::Value data, llvm::ArrayRef<int64_t> strides);
+/// `true` or `false`.
+CallArgument yesOrNo(bool value);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
                     const llvm::APFloat &minimum);

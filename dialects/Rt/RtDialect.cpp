@@ -444,6 +444,36 @@ CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APF
   return CallArgument(text + "}", values);
 }
 
+CallArgument argument::attentionStep(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
+                                     int64_t window, bool zeroHidden, Value firstKeys,
+                                     const CallArgument &dropout, ArrayRef<int64_t> full,
+                                     ArrayRef<int64_t> runs, Value firstQuery, Value firstKey) {
+  std::string text = "{{";
+  for (int64_t size : shape)
+    text += std::to_string(size) + ", ";
+  text += llvm::formatv("{0}, {1}, {2}, {3}, {4}, {5}, nullptr", causal ? "true" : "false",
+                        floatLiteral(scale.convertToDouble()), window,
+                        zeroHidden ? "true" : "false", firstKeys ? "{}" : "nullptr",
+                        dropout.text.empty() ? "{{}" : dropout.text)
+              .str();
+  SmallVector<Value> values;
+  if (firstKeys)
+    values.push_back(firstKeys);
+  llvm::append_range(values, dropout.values);
+  const Value firsts[] = {firstQuery, firstKey};
+  for (auto [length, count, first] : llvm::zip(full, runs, firsts)) {
+    text += ", {{" + std::to_string(length) + ", " + std::to_string(count) + ", {}}";
+    values.push_back(first);
+  }
+  return CallArgument(text + "}", values);
+}
+
+CallArgument argument::scoresOrNone(Value data, ArrayRef<int64_t> strides) {
+  return data ? scores(data, strides) : CallArgument("{{}");
+}
+
+CallArgument argument::yesOrNo(bool value) { return value ? "true" : "false"; }
+
 CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
   if (!data)
     return "";

@@ -50,7 +50,7 @@ def ExchangeInterface : OpInterface<"ExchangeInterface", [ConnectedInterface]> {
     InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
     InterfaceMethod<"1 if in-place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
     InterfaceMethod<"0 if in-place.", "int64_t", "fullSizeOf", (ins "size_t":$i)>,
-    InterfaceMethod<"The runtime's name of the reduction, unless it is a sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
+    InterfaceMethod<"The call's last argument, where it is not the usual one: another reduction than a sum, a shift that goes back.", "::llvm::StringRef", "getVariant", (ins), [{}],
       [{ return ""; }]>,
   ];
   let extraSharedClassDeclaration = [{

@@ -170,6 +170,35 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
                        BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
                        OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
+// A step's shape also says where its queries and keys lie in the full sequences.
+defvar Rt_AttentionStepShape = "attentionStep(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden(), getFirstKeys(), attentionDropout("
+    "getRatio(), numbered(getOperation(), \"id\"), getKey(), getMicro(), getFirst(), getFullShape().value_or(::llvm::ArrayRef<int64_t>())), "
+    "getFull(), getRuns(), getFirstQuery(), getFirstKey())";
+
+def Rt_AttentionStepOp : Rt_Call<"attention_step", "attentionStep",
+    ["heads(getOut(), getStrides(), 0)", "getLse()", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
+     "heads(getV(), getStrides(), 3)", Rt_AttentionStepShape, "scoresOrNone(getBias(), getStrides().drop_front(12))", "yesOrNo(getContinues())"],
+    [AttrSizedOperandSegments], "0", ["id"]> {
+  let summary = "adds the keys of one more rank to softmax(scale q k^T + bias) v and its denominators; without `continues`, begins with them";
+  let description = "`full`: the lengths of the full sequences, of queries and of keys; `runs`: in how many runs this rank has a part of each.";
+  let arguments = (ins B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$key, Optional<B>:$micro,
+                       Optional<B>:$first, B:$firstQuery, B:$firstKey, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
+                       F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
+                       OptionalAttr<DenseI64ArrayAttr>:$fullShape, DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$continues);
+}
+def Rt_AttentionStepBackwardOp : Rt_Call<"attention_step_backward", "attentionStepBackward",
+    ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
+     "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
+     "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", Rt_AttentionStepShape,
+     "scoresOrNone(getBias(), getStrides().drop_front(24))", "scoresOrNone(getDbias(), getStrides().drop_front(24))", "yesOrNo(getAddToQueries())",
+     "yesOrNo(getAddToKeys())"], [AttrSizedOperandSegments], "0", ["id"]> {
+  let summary = "the gradients of one step of attention, overwritten or added to sums; the bias's are added to `dbias`";
+  let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias,
+                       Optional<B>:$firstKeys, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first, B:$firstQuery, B:$firstKey,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
+                       BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
+                       DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$addToQueries, BoolAttr:$addToKeys);
+}
 def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStarts()", "getIds()", "getRows()", "getWidth()"]> {
   let summary = "the first position of every position's document";
   let arguments = (ins B:$starts, B:$ids, I64Attr:$rows, I64Attr:$width);
@@ -308,8 +337,9 @@ def Rt_StepNumberOp : Rt_Op<"step_number"> {
 }
 def Rt_FirstIndexOp : Rt_Op<"first_index"> {
   let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * shard";
-  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$shard);
-  let assemblyFormat = "$first $axes $sizes `times` $shard attr-dict `:` type($first)";
+  let description = "With `behind`, the number is that of the rank so many places before this one along the one axis, a ring.";
+  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$shard, DefaultValuedAttr<I64Attr, "0">:$behind);
+  let assemblyFormat = "$first $axes $sizes `times` $shard (`behind` $behind^)? attr-dict `:` type($first)";
 }
 def Rt_RandomKeyOp : Rt_Op<"random_key"> {
   let summary = "*key = the key of this step's random numbers";

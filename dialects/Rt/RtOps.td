@@ -265,7 +265,7 @@ def Rt_AllReduceOp : Rt_Collective<"all_reduce", "AllReduce"> {
 def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
   let summary = "the max of buffers over the ranks of a communicator, in place";
   let extraClassDeclaration = declaration # [{
-    ::llvm::StringRef getReduction() { return "Reduce::Max"; }
+    ::llvm::StringRef getVariant() { return "Reduce::Max"; }
   }];
 }
 /// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `fullSizes[i]` is the number of
@@ -292,6 +292,22 @@ def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
 def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
   let summary = "this rank's shards of sums over the ranks";
 }
+def Rt_AllToAllOp : Rt_Exchange<"all_to_all", "AllToAll"> {
+  let summary = "block r of every full tensor to rank r, whose block takes its place";
+}
+def Rt_ShiftOp : Rt_Exchange<"shift", "Shift"> {
+  let summary = "the buffers of the rank before this one in the ring; of the rank behind with `back`";
+  let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
+                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$fullSizes, StrAttr:$communicator,
+                       StrAttr:$reason, StrAttr:$pending, BoolAttr:$back);
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<"Shift">.declaration # [{
+    ::mlir::ValueRange getSources() { return getFrom(); }
+    ::mlir::ValueRange getTargets() { return getTo(); }
+    int64_t blocksOf(size_t i) { return getBlocks()[i]; }
+    int64_t fullSizeOf(size_t i) { return getFullSizes()[i]; }
+    ::llvm::StringRef getVariant() { return getBack() ? "/*back=*/true" : ""; }
+  }];
+}
 def Rt_TakePartOp : Rt_Op<"take_part"> {
   let summary = "this rank's shard of a full tensor: number `coordinate along axis` of as many as the axis has `ranks`; no communication";
   let description = "`blocks`, `count` and `fullSize` are those of a gather's pair of buffers.";
@@ -300,6 +316,12 @@ def Rt_TakePartOp : Rt_Op<"take_part"> {
   let assemblyFormat = [{
     $from `to` $to $blocks `blocks` `of` $count `of` $fullSize `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
   }];
+}
+def Rt_PutPartOp : Rt_Op<"put_part"> {
+  let summary = "a full tensor of zeros, with this rank's shard in its place: take_part's transpose; no communication";
+  let description = "The attributes are take_part's.";
+  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, StrAttr:$axis, I64Attr:$ranks);
+  let assemblyFormat = "$from `to` $to $blocks `blocks` `of` $count `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)";
 }
 def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let summary = "waits for a collective";

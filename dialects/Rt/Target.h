@@ -66,6 +66,8 @@ public:
   virtual bool multipliesRowsIn8Bits() const { return false; }
   /// Returns true if attention's kernels compute the blocks of a layout alone (#tx.blocks).
   virtual bool skipsAttentionBlocks() const { return false; }
+  /// Returns true if it has the kernels of attention in a ring (tx.attention_step).
+  virtual bool stepsThroughKeys() const { return false; }
   /// Returns true if a collective only makes progress while the program polls it (rt.poll).
   virtual bool pollsCollectives() const { return true; }
   /// Returns true if work is queued, so that the host runs ahead of it. Then kernels read numbers
@@ -86,6 +88,8 @@ public:
   /// length, heads, width], `rows` = batch * heads * length of q.
   virtual int64_t getAttentionGradWorkspace(mlir::RankedTensorType q, mlir::RankedTensorType k,
                                             int64_t rows) const = 0;
+  /// The same of one step of attention in a ring, for this many queries.
+  virtual int64_t getAttentionStepWorkspace(int64_t queries) const = 0;
 
   //===-- Printing of what is in memory -----------------------------------------------------===//
 

@@ -84,14 +84,15 @@ void DropoutOp::dropNothing() {
   erase();
 }
 
-/// The type of attention's probabilities [b, h, s, t] on one rank.
+/// The type of attention's probabilities [b, h, s, t] on one rank; in a ring, of full sequences: their elements
+/// are numbered by where its queries and keys lie in these.
 template <typename Op> static RankedTensorType probabilitiesOf(Op op) {
   RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
   par::Layout ofQ = par::Layout::of(q), ofK = par::Layout::of(k);
   par::Layout layout({ofQ.shape[0], ofQ.shape[2], ofQ.shape[1], ofK.shape[1]});
   layout.splits[0] = ofQ.splits[0];
   layout.splits[1] = ofQ.splits[2];
-  return RankedTensorType::get({q.getDimSize(0), q.getDimSize(2), q.getDimSize(1), k.getDimSize(1)},
+  return RankedTensorType::get({q.getDimSize(0), q.getDimSize(2), ofQ.shape[1], ofK.shape[1]},
                                q.getElementType(), layout.encoding(op.getContext()));
 }
 
@@ -163,8 +164,59 @@ template <typename Op> static LogicalResult verifyBlocks(Op op) {
   return success();
 }
 
+/// Checks what a ring needs beyond the rule: the mesh axis, and keys that are exchanged whole.
+template <typename Op> static LogicalResult verifyRing(Op op) {
+  StringAttr ring = op.getRingAttr();
+  if (!ring)
+    return success();
+  if (failed(par::verifyAxis(op, ring)))
+    return failure();
+  for (const par::DimSplit &splits : {par::Layout::of(op.getQ().getType()).splits[1],
+                                      par::Layout::of(op.getK().getType()).splits[1]})
+    for (const par::AxisSplit &split : splits)
+      if (split.axis != ring)
+        return op.emitOpError() << "exchanges keys over " << ring << ", but " << split.axis
+                                << " splits a sequence, too";
+  return success();
+}
+
+template <typename Op> static LogicalResult verifyStep(Op op, Value before, Value with) {
+  if (!before != !with)
+    return op.emitOpError() << "continues from two values, or from none";
+  for (TypedValue<RankedTensorType> first : {op.getFirstQuery(), op.getFirstKey()})
+    if (first.getType().getDimSize(0) < 1)
+      return op.emitOpError() << "needs the number of the first query and of the first key";
+  return success(succeeded(verifyRing(op)) && succeeded(verifyFirstKeys(op)) &&
+                 succeeded(verifyDropout(op)));
+}
+
+/// Checks that a sum is in 32 bits, or 64.
+static LogicalResult verifySum(Operation *op, Value sum) {
+  Type element = getElementTypeOrSelf(sum.getType());
+  if (element.isF32() || element.isF64())
+    return success();
+  return op->emitOpError() << "adds up in 32 bits, not in " << element;
+}
+
+LogicalResult AttentionStepOp::verify() {
+  if (getOutBefore() && getOutBefore().getType() != getOut().getType())
+    return emitOpError() << "continues from " << getOutBefore().getType() << " to "
+                         << getOut().getType();
+  return success(succeeded(verifySum(*this, getOut())) &&
+                 succeeded(verifyStep(*this, getOutBefore(), getLseBefore())));
+}
+
+LogicalResult AttentionStepGradOp::verify() {
+  for (Value sum : {getDq(), getDk(), getDv()})
+    if (failed(verifySum(*this, sum)))
+      return failure();
+  if (!getBias() != !getDbias() && getDbias())
+    return emitOpError() << "has no bias whose gradient it could compute";
+  return verifyStep(*this, getDkBefore(), getDvBefore());
+}
+
 LogicalResult AttentionGradOp::verify() {
-  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
+  return success(succeeded(verifyRing(*this)) && succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
                  succeeded(verifyBlocks(*this)));
 }
 
@@ -184,15 +236,15 @@ LogicalResult AttentionOp::verify() {
   if (getWindow() && (*getWindow() < 1 || !getCausal()))
     return emitOpError() << "has a window of " << *getWindow()
                          << ": a window is at least 1 and needs 'causal'";
-  return success(succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
-                 succeeded(verifyBlocks(*this)));
+  return success(succeeded(verifyRing(*this)) && succeeded(verifyFirstKeys(*this)) &&
+                 succeeded(verifyDropout(*this)) && succeeded(verifyBlocks(*this)));
 }
 
 AttentionOp AttentionOp::rebuild(OpBuilder &builder, Value k, Value v) {
   return create(builder, getLoc(), (*this)->getResultTypes(), getQ(), k, v, getBias(),
                 getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(),
                 getCausalAttr(), getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(),
-                getFullShapeAttr(), getBlocksAttr());
+                getFullShapeAttr(), getBlocksAttr(), getRingAttr());
 }
 
 LogicalResult LogSumExpOp::verify() {

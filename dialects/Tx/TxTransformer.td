@@ -134,9 +134,7 @@ class Tx_Attention<string mnemonic>
   let shardRule = "";
   let inferredDeclarations = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
-    double getComputedShare() {
-      return getBlocksAttr() ? getBlocksAttr().density(getQ().getType().getDimSize(1)) : 1;
-    }
+    double getComputedShare();
   }];
 }
 
@@ -145,7 +143,8 @@ defvar Tx_AttentionExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$fir
                                  Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first,
                                  F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden,
                                  OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
-                                 OptionalAttr<DenseI64ArrayAttr>:$fullShape, OptionalAttr<Tx_BlocksAttr>:$blocks);
+                                 OptionalAttr<DenseI64ArrayAttr>:$fullShape, OptionalAttr<Tx_BlocksAttr>:$blocks,
+                                 OptionalAttr<StrAttr>:$ring);
 
 def Tx_AttentionOp : Tx_Attention<"attention"> {
   let matmuls = ["e", "d"]; // scores; scores times v
@@ -162,13 +161,16 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     - `blocks`: only these blocks of scores are computed, the others are as hidden as by a mask (Child et al., arXiv 1904.10509). The other
       masks go on hiding what they hide. `first_head` is the number of a shard's first head where heads have different patterns.
     - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
+    - `ring`: the mesh axis that may split both sequences, of queries and of keys, so that each rank has some of either. The op then exchanges
+      keys and values among the ranks, and its rule has one letter for the shards of both. `expand-ring` writes it out as steps
+      (tx.attention_step) with a par.shift between them. Set by `partition-seed-context`.
     - `dropout` drops probabilities as tx.dropout of the same `id`, `key` and `micro` drops those of a tensor [b, h, s, t] between softmax
       and v, element for element: with M = 0 or 1 / (1 - ratio), out = (P M) v and, for the backward pass, dP = M (dout v^T),
       dv = (P M)^T dout. sum_j P_ij dP_ij stays the sum of dout out, so that M is not stored either but drawn again (Dao et al.,
       algorithm 4). `first` and `of` are those of tx.dropout for a shard of that tensor.
 
     Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
-    with their keys; with one key head, only the query heads are split. `from` is `b s^`.
+    with their keys; with one key head, only the query heads are split. `from` is `b s^`. With `ring`, s^ is `(r s^)` and t^ is `(r t^)`, or r alone.
     Key heads that do not divide over as many ranks as query heads do are repeated (splitForm).
     Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
   }];
@@ -177,7 +179,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let assemblyFormat = [{
     $q `,` $k `,` $v (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`blocks` $blocks^)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
-    (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
+    (`first` $first^ `of` $fullShape)? (`ring` $ring^)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = [{
     void localize();
@@ -190,7 +192,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let gradient = [{
     auto grad = AttentionGradOp::create(g.builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), g.dy(), getBias(),
                                         getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
-                                        getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr(), getBlocksAttr());
+                                        getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr(), getBlocksAttr(),
+                                        getRingAttr());
     SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
     if (getBias())
       flowing.push_back(grad.getDbias());
@@ -207,9 +210,74 @@ def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)?
     (`window` $window^)? (`blocks` $blocks^)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)?
-    (`key` $key^ `micro` $micro)?     (`first` $first^ `of` $fullShape)? attr-dict `:` functional-type(operands, results)
+    (`key` $key^ `micro` $micro)?     (`first` $first^ `of` $fullShape)? (`ring` $ring^)? attr-dict `:` functional-type(operands, results)
   }];
   let moreDeclarations = "void localize();";
+  let hasVerifier = 1;
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Steps of attention in a ring
+//===------------------------------------------------------------------------------------------------===//
+
+/// The share of attention that a rank computes with the keys of one rank: queries and keys lie in the full sequences from the
+/// positions on that `first_query` and `first_key` say.
+class Tx_AttentionStep<string mnemonic> : Tx_Op<mnemonic, [AttrSizedOperandSegments]> {
+  let precision = "Low";
+  let shardRule = "";
+  let inferredDeclarations = "double getComputedShare();\n";
+}
+
+// As Tx_AttentionExtras, and where the shards lie.
+defvar Tx_AttentionStepExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, Optional<0DTensorOf<[I64]>>:$key,
+                                     Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first, 1DTensorOf<[I64]>:$first_query,
+                                     1DTensorOf<[I64]>:$first_key, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                                     UnitAttr:$zero_hidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
+                                     OptionalAttr<DenseI64ArrayAttr>:$fullShape, StrAttr:$ring);
+
+def Tx_AttentionStepOp : Tx_AttentionStep<"attention_step"> {
+  let matmuls = ["e", "d"]; // scores; scores times v
+  let summary = "attention over the keys of one more rank, added to that over those before";
+  let description = [{
+    The state between the steps of ring attention (Liu et al., arXiv 2310.01889) is what attention over the keys so far yields: `out` in 32
+    bits, and the logarithm of the softmax's denominator `lse`. With `onto` a step adds its keys to that state:
+
+        lse = log(exp(lse') + sum_j exp(score_j));  out = exp(lse' - lse) out' + sum_j exp(score_j - lse) v_j
+
+    A query that has seen no key has out = 0 and lse = -inf. Masks, dropout and the columns of a bias go by positions in the full sequences:
+    k and v are those of the positions from `first_key` on, q those from `first_query` on; one number for each run of consecutive positions.
+
+    Created by `expand-ring`, after differentiation; becomes a kernel call. In the full program, in which a shift rotates the keys by
+    shards, a shard of queries sees the shard of keys at its own place.
+  }];
+  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$out_before, Optional<Tx_Float>:$lse_before),
+                       Tx_AttentionStepExtras);
+  let results = (outs Tx_Float:$out, Tx_Float:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`onto` $out_before^ `,` $lse_before)? (`bias` $bias^)? (`from` $first_keys^)? `at` $first_query `,` $first_key `scale` $scale
+    (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
+    (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tx_AttentionStepGradOp : Tx_AttentionStep<"attention_step_grad"> {
+  let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
+  let summary = "the share of one rank's keys in the cotangents of q, k, v and the bias";
+  let description = [{
+    `out` and `lse` are those after all steps. The results are sums in 32 bits; `onto` are sums that they are added to, of q's cotangent, or
+    of k's and v's. `dbias` is that of this step alone.
+    Created by `expand-ring`; becomes a kernel call.
+  }];
+  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
+                        Optional<Tx_Float>:$dq_before, Optional<Tx_Float>:$dk_before, Optional<Tx_Float>:$dv_before), Tx_AttentionStepExtras);
+  let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`onto` $dq_before^)? (`keys_onto` $dk_before^ `,` $dv_before)? (`bias` $bias^)? (`from` $first_keys^)?
+    `at` $first_query `,` $first_key `scale` $scale (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)?
+    (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict
+    `:` functional-type(operands, results)
+  }];
   let hasVerifier = 1;
 }
 

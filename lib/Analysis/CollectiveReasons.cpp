@@ -141,6 +141,10 @@ constexpr Role kRoles[] = {
          "numbers of 8 bits are scaled by the max of a tensor, of which each rank has a shard")
         .chosen("with --precision bfloat16")
         .reportedAt(Once, "maxima of FP8 tensors"),
+    Role(par::Role::Passed,
+         ": each rank works with the keys and values of every rank in turn, which they pass on"),
+    Role(par::Role::Dealt, ", where all around it is split along the sequence: each rank sends every "
+                           "other one its part of the sequence, for that rank's heads"),
 };
 
 /// What all splits of one kind of seed have in common.
@@ -155,6 +159,7 @@ struct Seed {
 
 constexpr Seed kSeeds[] = {
     {"batch", "the batch", " (input '{0}')", ": ", "", "", true},
+    {"context", "the sequence", " (input '{0}')", ": ", "", "", true},
     {"sequence", "--sequence-parallel", "", ": ", "--sequence-parallel"},
     {"analysis", "the model's structure", "", ", which pairs "},
     {"stages", "the cut between pipeline stages"},

@@ -108,7 +108,7 @@ public:
   int64_t dataParallel() const { return size("dp") * size("fsdp"); }
   /// Do ranks have gradients of the same parameters? Those of key heads that several ranks of tp have count for nothing here.
   bool reducesGradients() const {
-    return dataParallel() > 1 || planned("sequence-parallel") == "true";
+    return dataParallel() > 1 || size("cp") > 1 || planned("sequence-parallel") == "true";
   }
   int64_t elementBytes() const { return precision == "float32" ? 4 : 2; }
 

@@ -33,11 +33,12 @@ static LogicalResult allReduceMax(Execution &execution, par::AllReduceMaxOp op, 
 
 static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, RankInputs,
                                 RankOutputs out) {
-  // The full value: where each shard begins.
+  // The full value: where each shard begins, or that of the rank so many places before.
   par::Layout layout = par::Layout::of(op.getType());
   Tensor full(layout.shape, /*isReal=*/false);
   for (int64_t i = 0; i < full.size(); ++i)
-    full.setNumber(i, i * static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size())));
+    full.setNumber(i, (i + full.size() - int64_t(op.getBehind())) % full.size() *
+                          static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size())));
   auto shards = cut(full, op.getType(), execution.mesh(), 0,
                     [&](const Twine &error) { op.emitError() << error; });
   if (failed(shards))
@@ -123,6 +124,60 @@ static LogicalResult narrow(Execution &execution, par::NarrowOp op, RankInputs i
   return success();
 }
 
+static LogicalResult widen(Execution &execution, par::WidenOp op, RankInputs in,
+                           RankOutputs out) {
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor full(op.getFullType());
+    forShard(execution, op, execution.mesh().coordinate(rank, op.getAxis()),
+             [&](int64_t to, int64_t from) { full.copyElement(to, *in[0][rank], from); });
+    out[0].push_back(std::make_shared<Tensor>(std::move(full)));
+  }
+  return success();
+}
+
+/// Into the last results: a start's first one is its token.
+template <typename Op>
+static LogicalResult shift(Execution &execution, Op op, RankInputs in, RankOutputs out) {
+  unsigned first = op->getNumResults() - op->getNumOperands();
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
+    int64_t source = group[partita_rt::shiftSource(
+        execution.mesh().coordinate(rank, op.getAxis()), int64_t(group.size()), op.getBack())];
+    for (auto [i, values] : llvm::enumerate(in))
+      out[first + i].push_back(values[source]);
+  }
+  return success();
+}
+
+/// Element by element: which rank has it, and where.
+static LogicalResult allToAll(Execution &execution, par::AllToAllOp op, RankInputs in,
+                              RankOutputs out) {
+  auto from = static_cast<int64_t>(op.getFrom()), to = static_cast<int64_t>(op.getTo());
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
+    int64_t own = execution.mesh().coordinate(rank, op.getAxis());
+    Tensor result(cast<RankedTensorType>(op.getType()));
+    ArrayRef<int64_t> source = in[0][rank]->shape;
+    SmallVector<int64_t> index(result.shape.size());
+    for (int64_t i = 0; i < result.size(); ++i) {
+      int64_t rest = i;
+      for (int64_t dim = int64_t(index.size()) - 1; dim >= 0; --dim) {
+        index[dim] = rest % result.shape[dim];
+        rest /= result.shape[dim];
+      }
+      int64_t owner = index[from] / source[from];
+      index[from] %= source[from];
+      index[to] += own * result.shape[to];
+      int64_t at = 0;
+      for (auto [number, size] : llvm::zip(index, source))
+        at = at * size + number;
+      result.copyElement(i, *in[0][group[owner]], at);
+    }
+    out[0].push_back(std::make_shared<Tensor>(std::move(result)));
+  }
+  return success();
+}
+
 /// Changes no value.
 static LogicalResult poll(Execution &, par::PollOp, RankInputs, RankOutputs) { return success(); }
 
@@ -138,6 +193,10 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::ReduceScatterOp>(reduceScatter<par::ReduceScatterOp>);
   table.addRanks<par::ReduceScatterStartOp>(reduceScatter<par::ReduceScatterStartOp>);
   table.addRanks<par::NarrowOp>(narrow);
+  table.addRanks<par::WidenOp>(widen);
+  table.addRanks<par::AllToAllOp>(allToAll);
+  table.addRanks<par::ShiftOp>(shift<par::ShiftOp>);
+  table.addRanks<par::ShiftStartOp>(shift<par::ShiftStartOp>);
   table.addRanks<par::FirstElementOp>(firstElement);
   table.addInPlaceStart<par::AllReduceStartOp>(allReduce<par::AllReduceStartOp>);
   table.addRanks<par::PollOp>(poll);

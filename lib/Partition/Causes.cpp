@@ -38,7 +38,8 @@ void Causes::source(Value value) {
       } else if (auto argument = dyn_cast<BlockArgument>(value)) {
         auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                           train::TrainDialect::kName);
-        seed = seedFor("batch", name ? name.getValue() : StringRef());
+        seed = seedFor(par::splits(split.axis, par::Splits::Context) ? "context" : "batch",
+                       name ? name.getValue() : StringRef());
       }
       trails[{value, split.axis}] = {seed, nullptr};
     }
@@ -84,14 +85,15 @@ void Causes::moved(par::ReshardInterface move) {
   Value definer = move->getOperand(0);
   while (definer.getDefiningOp() && isa<tx::SliceOp, par::FOp>(definer.getDefiningOp()))
     definer = definer.getDefiningOp()->getOperand(0);
-  if (auto read = definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
+  bool isContext = par::splits(axis, par::Splits::Context);
+  if (auto read = isContext ? train::ReadOp() : definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
     std::string name = (read.getSymbol() + "@" + Twine(move.getDim())).str();
     trails[{move->getResult(0), axis}] = {seedFor("analysis", "", name), nullptr};
     pending.push_back({move, par::Role::Block, nullptr, axis});
     return;
   }
   bool isSent = move->removeAttr(kMoved) != nullptr;
-  par::SeedAttr seed = seedFor(isSent ? "stages" : "sequence", "");
+  par::SeedAttr seed = seedFor(isSent ? "stages" : isContext ? "context" : "sequence", "");
   trails[{move.getShard(), axis}] = {seed, nullptr};
   if (isSent) { // no rule needs it
     MLIRContext *context = function.getContext();
@@ -228,6 +230,8 @@ void Causes::noteWithoutLetter(const Pending &each) {
 }
 
 static par::Role roleOf(Operation *op) {
+  if (isa<par::AllToAllOp>(op))
+    return par::Role::Dealt;
   auto collective = dyn_cast<CollectiveInterface>(op);
   if (auto move = dyn_cast<par::ReshardInterface>(op);
       move && !(collective && collective.getRow().reduces))

@@ -101,6 +101,8 @@ private:
     }
     if (auto reshard = dyn_cast<par::ReshardInterface>(op))
       return move(reshard);
+    if (auto exchanged = dyn_cast<par::AllToAllOp>(op))
+      return exchange(exchanged);
     if (isa<train::ReadOp>(op)) {
       Value value = op->getResult(0);
       if (failed(retype(value, uses.wanted(value))))
@@ -134,10 +136,14 @@ private:
     Kind wanted = op.getOperandKind();
     if (wanted != Kind::Partial && isIncomplete(value.get(), axis))
       value.set(insertG(value.get(), axis, op));
+    if (uses.contains(value, axis) && Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
+      value.set(insertF(value.get(), axis, op));
     Layout layout = Layout::of(value.get().getType());
     if (layout.kind(axis) == Kind::Replicated && !cotangents)
       layout.set(axis, Kind::Invariant);
-    if (layout.kind(axis) != wanted) {
+    bool isRight = layout.kind(axis) == wanted ||
+                   (isa<par::NarrowOp>(op) && layout.kind(axis) == Kind::Replicated);
+    if (!isRight) {
       InFlightDiagnostic error = op->emitError();
       error << "over " << axis << " wants a value that is " << par::toString(wanted) << ", it is "
             << par::toString(layout.kind(axis));
@@ -151,6 +157,20 @@ private:
     op->removeAttr(kResultSplits);
     LogicalResult done = retype(op->getResult(0), layout);
     causes.moved(op);
+    return done;
+  }
+
+  /// Places an exchange of blocks: a shard along one dimension becomes one along another.
+  LogicalResult exchange(par::AllToAllOp op) {
+    StringAttr axis = op.getAxisAttr();
+    Layout layout = Layout::of(op.getValue().getType());
+    if (layout.dimOf(axis) != static_cast<int>(op.getFrom()))
+      return op.emitError() << "over " << axis << " wants a shard along dimension " << op.getFrom()
+                            << ", it is " << op.getValue().getType();
+    layout.shard(axis, op.getTo(), op.blocksAlong(op.getTo()));
+    op->removeAttr(kResultSplits);
+    LogicalResult done = retype(op.getResult(), layout);
+    causes.same(op.getResult(), op.getValue());
     return done;
   }
 

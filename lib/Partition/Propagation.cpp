@@ -24,11 +24,16 @@ LogicalResult Propagation::run() {
   return success();
 }
 
-/// Seeds the shard of a move: a gather's operand or a narrow's result.
+/// Seeds the shards of a move: a gather's operand, a narrow's result, both of an exchange.
 void Propagation::seedMove(Operation *op) {
   if (auto move = dyn_cast<par::ReshardInterface>(op); move && !op->hasAttr(kUndecided))
     seed(move.getShard(), move.getDim(),
          {move.getAxisAttr(), static_cast<int64_t>(move.getBlocks())});
+  if (auto exchange = dyn_cast<par::AllToAllOp>(op)) {
+    StringAttr axis = exchange.getAxisAttr();
+    seed(exchange.getValue(), exchange.getFrom(), {axis, exchange.blocksAlong(exchange.getFrom())});
+    seed(exchange.getResult(), exchange.getTo(), {axis, exchange.blocksAlong(exchange.getTo())});
+  }
 }
 
 LogicalResult Propagation::collect() {
@@ -134,8 +139,8 @@ void Propagation::touch(Value value) {
 void Propagation::visit(Operation *op) {
   if (rules.contains(op))
     return visitRule(op);
-  if (auto move = dyn_cast<par::ReshardInterface>(op))
-    return uniteMoved(move);
+  if (isa<par::ReshardInterface, par::AllToAllOp>(op))
+    return uniteMoved(op, op->getAttrOfType<StringAttr>("axis"));
   for (auto &edges : {entryEdges(op), exitEdges(op)})
     for (const FlowEdge &edge : edges)
       unite(edge);
@@ -154,8 +159,7 @@ void Propagation::unite(const FlowEdge &edge) {
 }
 
 /// Applies splits of a shard to the full value and vice versa, except for the axis of the move.
-void Propagation::uniteMoved(par::ReshardInterface move) {
-  StringAttr axis = move.getAxisAttr();
+void Propagation::uniteMoved(Operation *move, StringAttr axis) {
   Value from = move->getOperand(0), to = move->getResult(0);
   for (auto [a, b] : {std::pair(from, to), std::pair(to, from)})
     for (auto [dim, axes] : llvm::enumerate(layoutOf(a).splits))
@@ -400,7 +404,7 @@ void Propagation::annotate() {
   for (auto &[op, rule] : rules)
     ops.push_back(op);
   module.walk([&](Operation *op) {
-    if (isa<train::ReadOp, par::ReshardInterface>(op))
+    if (isa<train::ReadOp, par::ReshardInterface, par::AllToAllOp>(op))
       ops.push_back(op);
   });
   for (Operation *op : ops) {

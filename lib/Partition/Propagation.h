@@ -122,7 +122,7 @@ private:
   void visit(mlir::Operation *op);
   void visitRule(mlir::Operation *op);
   void unite(const FlowEdge &edge);
-  void uniteMoved(par::ReshardInterface move);
+  void uniteMoved(mlir::Operation *move, mlir::StringAttr axis);
   void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
   void touch(mlir::Value value);
   void enqueue(mlir::Operation *op);

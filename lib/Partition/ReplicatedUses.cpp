@@ -109,7 +109,22 @@ bool ReplicatedUses::allWant(Value value, StringAttr axis) {
                       [&](OpOperand &use) { return replicatedUses.contains({&use, axis}); });
 }
 
+/// A shard of a table of positions is narrowed from the replicated table, whose gradient is then summed once with
+/// those of other parameters.
+void ReplicatedUses::demandOf(par::NarrowOp narrow) {
+  OpOperand &use = narrow.getValueMutable();
+  Value value = use.get();
+  StringAttr axis = narrow.getAxisAttr();
+  if (!par::splits(axis, par::Splits::Context) || !par::isDifferentiable(value.getType()) ||
+      !independent(value))
+    return;
+  replicated.insert({value, axis});
+  replicatedUses.insert({&use, axis});
+}
+
 void ReplicatedUses::demand(Operation *op) {
+  if (auto narrow = dyn_cast<par::NarrowOp>(op))
+    return demandOf(narrow);
   if (!hasRule(op))
     return;
   std::string error;

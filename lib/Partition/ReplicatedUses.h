@@ -42,6 +42,7 @@ private:
   /// Returns true if all uses need the value replicated. Layers that are not split, next to layers
   /// that are, may not.
   bool allWant(mlir::Value value, mlir::StringAttr axis);
+  void demandOf(par::NarrowOp narrow);
   void demand(mlir::Operation *op);
 
   mlir::func::FuncOp function;

@@ -28,13 +28,16 @@ static int64_t batchSize(ModuleOp module) {
   return found;
 }
 
-SampleSplits::SampleSplits(ModuleOp module)
-    : module(module), axis(StringAttr::get(module.getContext(), par::kTensorAxis)),
+SampleSplits::SampleSplits(ModuleOp module, StringRef axisName)
+    : module(module), axis(StringAttr::get(module.getContext(), axisName)),
       batch(StringAttr::get(module.getContext(), "batch")),
-      mesh(par::MeshAttr::get(module.getContext(), ArrayRef<StringAttr>{batch, axis},
-                              ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(
-                                                                       par::kTensorAxis)})),
-      propagation(module, mesh) {}
+      mesh(par::MeshAttr::get(
+          module.getContext(), ArrayRef<StringAttr>{batch, axis},
+          ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(axisName)})),
+      propagation(module, mesh) {
+  if (axisName != par::kContextAxis)
+    outer = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+}
 
 LogicalResult SampleSplits::run() {
   int64_t samples = mesh.sizeOf(batch);
@@ -230,19 +233,25 @@ int64_t SequenceSplit::sizeOf(Operation *op, par::LetterSplit letter) const {
 
 LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   int64_t size = sizeOf(op, letter);
-  int64_t parts = mesh.sizeOf(axis);
+  bool isContext = axis == par::kContextAxis;
+  int64_t parts = mesh.sizeOf(axis) * outer;
   if (size % parts == 0)
     return success();
   int64_t nearest = std::max(parts, size / parts * parts);
-  InFlightDiagnostic error = op->emitError() << "sequence parallelism splits a dimension of size "
-                                             << size << ", which does not divide over "
-                                             << axis.getValue() << " = " << parts;
+  InFlightDiagnostic error =
+      op->emitError() << (isContext ? "context" : "sequence")
+                      << " parallelism splits a dimension of size " << size
+                      << ", which does not divide over " << axis.getValue() << " = "
+                      << mesh.sizeOf(axis);
+  if (outer > 1)
+    error << " within " << par::kContextAxis << " = " << outer;
   if (isInput(size))
     return error << "; take a multiple of " << parts << " (" << nearest << ", " << nearest + parts
                  << ", ...)";
-  return error << "; no input has a dimension of this size, the model makes it: leave "
-                  "--sequence-parallel out, or take a size of "
-               << axis.getValue() << " that divides it";
+  error << "; no input has a dimension of this size, the model makes it: ";
+  if (!isContext)
+    error << "leave --sequence-parallel out, or ";
+  return error << "take a size of " << axis.getValue() << " that divides it";
 }
 
 /// Returns true if an input has a dimension of this size, so that the user may choose another.
@@ -282,11 +291,182 @@ LogicalResult SequenceSplit::backward(Operation *op) {
 
 /// Returns the cut of an operand that its op needs; nothing if it needs the full value.
 SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
+  if (auto made = dyn_cast<par::AllToAllOp>(use.getOwner());
+      made && exchanged.contains(made) && made.getFrom() < made.getTo())
+    return Cut{unsigned(made.getFrom()), 1};
   auto found = entered.find(use.getOwner());
   if (found == entered.end())
     return {};
   const ShardRule &rule = propagation.ruleOf(use.getOwner());
   return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+}
+
+//===- Beginning at the inputs
+
+/// An input's sequence is its outermost dimension that is not the batch.
+void SequenceSplit::findSequences(Block &block) {
+  auto batchDim = [&](BlockArgument argument, unsigned dropped) -> int64_t {
+    auto batch = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                        train::TrainDialect::kBatch);
+    return batch ? batch.getInt() - dropped : -1;
+  };
+  auto find = [&](Value value, int64_t batch) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
+      if (dim != batch && type.getDimSize(dim) > 1) {
+        sequences[value] = {static_cast<unsigned>(dim), 1};
+        return;
+      }
+  };
+  for (BlockArgument argument : block.getArguments())
+    find(argument, batchDim(argument, 0));
+  for (Operation &op : block)
+    for (const FlowEdge &edge : entryEdges(&op))
+      if (auto argument = dyn_cast<BlockArgument>(edge.outer)) {
+        sequences.erase(argument); // its first dimension is that of micro-batches
+        find(edge.inner, batchDim(argument, edge.dropped));
+      }
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<train::ReadOp>(op) ||
+        (llvm::any_of(op->getOperands(), [&](Value operand) { return ofParameters.contains(operand); }) &&
+         llvm::all_of(op->getResults(), [&](Value result) { return independent(result); })))
+      ofParameters.insert(op->result_begin(), op->result_end());
+  });
+}
+
+/// Returns true if the op joins a parameter that lacks the letter to data that has it: a table to tokens,
+/// not a table of relative positions to a mask.
+bool SequenceSplit::joinsParameter(Operation *op, unsigned letter) {
+  return llvm::any_of(llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
+    auto [pattern, operand] = pair;
+    return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
+           !pattern.contains(letter);
+  });
+}
+
+/// An op between exchanges: if one of its operands comes from a shard of a sequence, all its operands and its results
+/// are exchanged.
+void SequenceSplit::exchange(Operation *op) {
+  SmallVector<par::AllToAllOp> before;
+  bool isSplit = false;
+  for (Value operand : op->getOperands())
+    if (auto made = operand.getDefiningOp<par::AllToAllOp>()) {
+      before.push_back(made);
+      auto cut = cuts.find(made.getValue());
+      isSplit |= cut != cuts.end() && cut->second == Cut{unsigned(made.getFrom()), 1};
+    }
+  if (!isSplit)
+    return;
+  for (par::AllToAllOp made : before)
+    exchanged.insert(made);
+  for (Operation *user : op->getUsers())
+    if (auto made = dyn_cast<par::AllToAllOp>(user)) {
+      exchanged.insert(made);
+      cuts[made.getResult()] = {unsigned(made.getTo()), 1};
+    }
+}
+
+/// Splits an op if an operand of it is split, or if it joins a parameter to data with a sequence;
+/// otherwise only notes which of the results' dimensions is the sequence.
+LogicalResult SequenceSplit::follow(Operation *op) {
+  exchange(op);
+  const ShardRule &rule = propagation.ruleOf(op);
+  for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands()))
+    if (auto cut = cuts.find(operand); cut != cuts.end())
+      if (auto letter = mayEnter(op, pattern, cut->second))
+        return enter(op, *letter);
+  for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands())) {
+    auto found = sequences.find(operand);
+    auto letter =
+        found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
+    if (!letter || rule.letters[letter->letter].summed)
+      continue;
+    if (joinsParameter(op, letter->letter))
+      return enter(op, *letter);
+    for (auto [resultPattern, result] : llvm::zip(rule.results, op->getResults()))
+      if (MaybeCut cut = cutOf(op, resultPattern, *letter))
+        sequences[result] = *cut;
+    return success();
+  }
+  return success();
+}
+
+/// Returns the cut that all uses of a value need; none if they need several, or the full value.
+SequenceSplit::MaybeCut SequenceSplit::wantedOf(Value value) {
+  MaybeCut all;
+  for (OpOperand &use : value.getUses()) {
+    MaybeCut cut = wanted(use);
+    if (!cut || (all && *all != *cut))
+      return {};
+    all = cut;
+  }
+  return all;
+}
+
+/// Splits an input of which every use works on shards: its readers, those of its micro-batches, and the
+/// count of the labels.
+LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
+  MaybeCut all;
+  auto agrees = [&](MaybeCut cut) {
+    bool isSame = cut && (!all || *all == *cut);
+    all = cut;
+    return isSame;
+  };
+  SmallVector<OpOperand *> counts;
+  SmallVector<std::pair<Value, Cut>> inner;
+  for (OpOperand &use : argument.getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<train::TokenCountOp>(user)) {
+      counts.push_back(&use);
+      continue;
+    }
+    MaybeCut cut = wanted(use);
+    for (const FlowEdge &edge : entryEdges(user))
+      if (edge.outer == argument) {
+        if ((cut = wantedOf(edge.inner)))
+          inner.push_back({edge.inner, *cut});
+        if (cut)
+          cut->dim += edge.dropped;
+      }
+    if (!agrees(cut))
+      return success();
+  }
+  if (!all || all->blocks != 1)
+    return success();
+  cuts[argument] = *all;
+  for (auto [value, cut] : inner)
+    cuts[value] = cut;
+  for (OpOperand *use : counts) {
+    Operation *count = use->getOwner();
+    const RulePattern &pattern = propagation.ruleOf(count).operands[use->getOperandNumber()];
+    if (auto letter = mayEnter(count, pattern, *all))
+      if (failed(enter(count, *letter)))
+        return failure();
+  }
+  unsigned number = argument.getArgNumber();
+  auto known = function.getArgAttrOfType<par::PlacementAttr>(number, kArgumentSplit);
+  par::Layout layout =
+      known ? par::Layout::of(known)
+            : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
+  layout.shard(axis, all->dim);
+  function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
+  ++inputs;
+  return success();
+}
+
+LogicalResult SequenceSplit::runFromInputs() {
+  findSequences(function.getBody().front());
+  SmallVector<Operation *> ops = opsWithRules();
+  for (Operation *op : ops)
+    if (failed(follow(op)))
+      return failure();
+  for (Operation *op : llvm::reverse(ops))
+    if (failed(backward(op)))
+      return failure();
+  for (BlockArgument argument : function.getArguments())
+    if (failed(settleInput(argument)))
+      return failure();
+  return complete({}, /*apply=*/true);
 }
 
 //===- Gathering earlier
@@ -347,6 +527,8 @@ void SequenceSplit::collectUsers(Value value, function_ref<bool(Value)> comesFro
 //===- Inserting moves
 
 void SequenceSplit::settleUses(Operation *op) {
+  if (!entryEdges(op).empty()) // its regions' arguments are split as what they come from
+    return;
   for (OpOperand &use : op->getOpOperands()) {
     Value value = use.get();
     auto found = cuts.find(value);

@@ -12,6 +12,11 @@
 //      gathered for the queries anyway; both norms of a block with parallel branches.
 //   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
 //      it is computed (positions, biases along the sequence).
+// Context parallelism (runFromInputs) splits sequences from the inputs on, over an axis of its own: step 1 begins
+// where an op joins a parameter to data that has an input's sequence (tokens to their embeddings), and an input
+// is split itself if everything that uses it works on shards. Other inputs, such as the mask of the keys that
+// every query sees, are full on each rank.
+//
 //   4. Where a use needs another placement than its definition has, a narrow or gather is inserted.
 //      par's canonicalization does the rest: a sum over ranks followed by a narrow becomes a
 //      reduce-scatter, and a gather followed by f becomes one all-gather.
@@ -26,10 +31,10 @@
 
 namespace partita {
 
-/// What tp splits in an unpartitioned program, with its batch split into samples, so that the rest
-/// of a dimension is not the batch.
+/// What an axis, tp or cp, splits in an unpartitioned program, with its batch split into samples, so that the
+/// rest of a dimension is not the batch.
 struct SampleSplits {
-  explicit SampleSplits(mlir::ModuleOp module);
+  explicit SampleSplits(mlir::ModuleOp module, llvm::StringRef axis = par::kTensorAxis);
   /// Propagates the splits of parameters and of the batch. Fails after an error if an op's rule is
   /// wrong.
   mlir::LogicalResult run();
@@ -37,6 +42,7 @@ struct SampleSplits {
   mlir::ModuleOp module;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
+  int64_t outer = 1;  ///< ranks among which another axis, around this one, splits sequences
   Propagation propagation;
 };
 
@@ -44,7 +50,7 @@ class SequenceSplit {
 public:
   SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -55,7 +61,19 @@ public:
   mlir::LogicalResult runOn(llvm::function_ref<bool(mlir::Operation *)> isWanted,
                             llvm::StringRef mark);
 
-  unsigned openSums = 0, gathers = 0, narrows = 0;
+  /// Splits the sequences of inputs over the context axis, and everything that has them. Notes on
+  /// an input that it is split (kArgumentSplit).
+  mlir::LogicalResult runFromInputs();
+  /// Returns the letter that an op is split along; none if it works on full values.
+  std::optional<unsigned> letterOf(mlir::Operation *op) const {
+    auto found = entered.find(op);
+    return found == entered.end() ? std::optional<unsigned>() : found->second.letter;
+  }
+
+  /// Is this one of the exchanges around an attention whose sequences are split?
+  bool isNeeded(par::AllToAllOp op) const { return exchanged.contains(op); }
+
+  unsigned openSums = 0, gathers = 0, narrows = 0, inputs = 0;
 
 private:
   /// A dimension of a value, split within each of `blocks` blocks of it.
@@ -88,6 +106,14 @@ private:
   mlir::LogicalResult backward(mlir::Operation *op);
   MaybeCut wanted(mlir::OpOperand &use);
 
+  // Beginning at the inputs.
+  void findSequences(mlir::Block &block);
+  mlir::LogicalResult follow(mlir::Operation *op);
+  void exchange(mlir::Operation *op);
+  bool joinsParameter(mlir::Operation *op, unsigned letter);
+  MaybeCut wantedOf(mlir::Value value);
+  mlir::LogicalResult settleInput(mlir::BlockArgument argument);
+
   // Gathering earlier.
   void leaveBehind(mlir::Value value);
   void collectUsers(mlir::Value value, llvm::function_ref<bool(mlir::Value)> comesFrom,
@@ -104,7 +130,12 @@ private:
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
+  int64_t outer;
   DataIndependence independent;
+  llvm::DenseSet<mlir::Value> ofParameters; ///< values that depend on parameters, and on no data
+  llvm::DenseSet<mlir::Operation *> exchanged; ///< of the AllToAllOps, those of split sequences
+  /// Where the sequence of an input is in values that may or may not be split along it.
+  llvm::DenseMap<mlir::Value, Cut> sequences;
   llvm::DenseMap<mlir::Value, Cut> cuts;
   llvm::DenseSet<mlir::Value> open; ///< open sums; their cuts apply to the narrows that follow
   llvm::DenseMap<mlir::Operation *, par::LetterSplit> entered;

@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "partita/Phases/Plan.h"
 #include "partita/Stages/Schedule.h"
@@ -99,6 +100,13 @@ static constexpr Idle kStageOfOneRank = {
       return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty();
     },
     "on a --mesh of pp alone: it is for sums over the ranks of a stage, and each has one"};
+static constexpr Idle kFullSequences = {
+    [](const Plan &plan) {
+      return llvm::none_of(plan.mesh(), [](const auto &row) {
+        return par::splits(row.first, par::Splits::Context) && row.second > 1;
+      });
+    },
+    "without ranks that share sequences (--mesh cp=2)"};
 static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
                                    "without pipeline stages (--mesh pp=2)"};
 static constexpr Idle kOrdersNothing = {
@@ -141,6 +149,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"bucket-bytes", kStageOfOneRank},
     {"overlap-chunks", kStageOfOneRank},
     {"reduce-type", kStageOfOneRank},
+    {"context-parallel", kFullSequences},
     {"stages", kOneStage},
     {"virtual-stages", kOneStage},
     {"schedule", kOneStage},

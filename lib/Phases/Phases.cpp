@@ -73,6 +73,7 @@ static constexpr StringLiteral kPartition[] = {
     "partition-seed-user{shard=${shard}}",
     "partition-seed-annotated{configuration=${configuration}}",
     "partition-seed-tensor",
+    "partition-seed-context{how=${context-parallel}}", // deals out the heads that tp leaves a rank
     "partition-seed-sequence{on=${sequence-parallel}}",
     "partition-seed-moves",
     "partition-split-forms",
@@ -94,6 +95,7 @@ static constexpr StringLiteral kDifferentiate[] = {
     "recompute{policy=${recompute} budget=${recompute-budget} partition=${recompute-partition}}",
     "gather-again{strategy=${fsdp-strategy} keep=${keep-gathered} always=${gather-always}}",
     "expand-conjugates",
+    "expand-ring",
     "join-slice-gradients",
     "canonicalize",
     "cse",

@@ -10,7 +10,7 @@ static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
      "ranks per mesh axis, outermost first; pp splits the layers into pipeline stages, dp the "
-     "batch, tp the weights; their product is the number of ranks",
+     "batch, cp the sequence, tp the weights; their product is the number of ranks",
      /*unpartitioned=*/""},
     {"stages", PlanOption::Cuts, "auto|uniform|parameters|cuts:LAYER,...", "auto", 0, 0,
      "which layers each pipeline stage has: auto balances time, parameters balances parameter "
@@ -40,6 +40,11 @@ static constexpr PlanOption kOptions[] = {
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step; their gradients are summed before the update",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
+    {"context-parallel", PlanOption::Choice, "auto|ring|all-to-all", "auto", 0, 0,
+     "how the ranks of cp, which share every sequence, get the keys of others: ring passes keys and values "
+     "from rank to rank beside the computation; all-to-all exchanges positions for heads; auto takes what "
+     "moves fewer bytes",
+     /*unpartitioned=*/"auto"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
      "also split the sequence where tp splits nothing (norms, dropout, residual sums)",
      /*unpartitioned=*/"false"},

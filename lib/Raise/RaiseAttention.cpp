@@ -225,7 +225,8 @@ Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sou
       /*first=*/Value(), builder.getF64FloatAttr(outcome.scale), unit(outcome.causal),
       outcome.window ? builder.getI64IntegerAttr(outcome.window) : IntegerAttr(),
       unit(outcome.zeroHidden), dropout ? dropout.getRatioAttr() : FloatAttr(),
-      dropout ? dropout.getIdAttr() : IntegerAttr(), /*fullShape=*/nullptr, /*blocks=*/nullptr);
+      dropout ? dropout.getIdAttr() : IntegerAttr(), /*fullShape=*/nullptr, /*blocks=*/nullptr,
+      /*ring=*/nullptr);
   return createReshape(builder, loc,
                        createTranspose(builder, loc, attention.getOut(), {0, 2, 1, 3}), shape);
 }

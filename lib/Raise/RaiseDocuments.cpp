@@ -263,7 +263,7 @@ void RaiseDocumentsPass::runOnOperation() {
         op.getScaleAttr(), builder.getUnitAttr(),
         window ? builder.getI64IntegerAttr(window) : IntegerAttr(),
         /*zero_hidden=*/UnitAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
-        op.getBlocksAttr());
+        op.getBlocksAttr(), op.getRingAttr());
     op.replaceAllUsesWith(raised);
     op.erase();
     report.accept(raised.getLoc(), "attention within documents");

@@ -215,7 +215,7 @@ static constexpr ErrorCase errorCases[] = {
     {R"({"pipeline": {"stages": "two"}})", "1:25", "expected \"auto\" or an integer"},
     {R"({"tensor_parallel": {"autotp_size": 4}})", "1:37",
      "one rank, as no --mesh is given; give --mesh dp=N,tp=4"},
-    {R"({"sequence_parallel_size": 2})", "1:28", "Ulysses"},
+    {R"({"sequence_parallel_size": 2})", "1:28", "give --mesh dp=N,cp=2"},
     {R"({"elasticity": {"enabled": true}, "pipeline": {"stages": 1}})", "1:28",
      "compiled for one mesh"},
     {R"({"sparse_attention": {"mode": "bigbird", "attention": "unidirectional"}})", "1:55",

@@ -38,6 +38,10 @@ public:
   }
 
   bool skipsAttentionBlocks() const override { return true; }
+  bool stepsThroughKeys() const override { return true; }
+  int64_t getAttentionStepWorkspace(int64_t queries) const override {
+    return partita_rt::attentionStepWorkspaceOnCpu(queries);
+  }
   int64_t getAttentionGradWorkspace(RankedTensorType q, RankedTensorType k,
                                     int64_t rows) const override {
     return partita_rt::attentionWorkspaceOnCpu({/*queries=*/rows, /*sequence=*/q.getDimSize(1),

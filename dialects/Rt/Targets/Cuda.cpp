@@ -49,6 +49,9 @@ public:
     return chooseClassifierGradient(sizes, block(sizes, all), all, 0, /*mayBeOne=*/true);
   }
 
+  int64_t getAttentionStepWorkspace(int64_t queries) const override {
+    return partita_rt::attentionWorkspaceOnCuda(queries);
+  }
   int64_t getAttentionGradWorkspace(RankedTensorType, RankedTensorType,
                                     int64_t rows) const override {
     return partita_rt::attentionWorkspaceOnCuda(rows);

@@ -148,6 +148,30 @@ def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def ExpandRingPass : Pass<"expand-ring", "::mlir::ModuleOp"> {
+  let summary = "writes attention in a ring out: a step per rank, and shifts of keys and values between them";
+  let description = [{
+    Phase: differentiate.
+
+    Each rank begins with its own keys and values and passes them on: in step j it works with those of the rank j places before it, while the next
+    ones travel. Steps in which no rank sees a key (a window that is shorter) are not written.
+
+    ```mlir
+    %out, %lse = tx.attention %q, %k, %v scale 0.5 causal ring "cp"
+    // becomes, on two ranks
+    %first = par.first_index of 16 : tensor<1xi64, #par.place<[2 @cp]>>
+    %k1, %v1 = par.shift %k, %v over "cp" because "keys and values"
+    %o, %l = tx.attention_step %q, %k, %v at %first, %first scale 0.5 causal zero_hidden ring "cp"
+    %other = par.first_index of 16 behind 1 : tensor<1xi64, #par.place<[2 @cp]>>
+    %out, %lse = tx.attention_step %q, %k1, %v1 onto %o, %l at %first, %other scale 0.5 causal ring "cp"
+    ```
+
+    In the backward pass, keys and values make the same way again, and the sums of their gradients travel with them, and home: one shift more.
+  }];
+  let statistics = [Statistic<"expanded", "expanded", "attentions written out">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
+}
+
 def JoinSliceGradientsPass : Pass<"join-slice-gradients", "::mlir::ModuleOp"> {
   let summary = "replaces the sum of the padded gradients of slices that cover a value with their concatenation";
   let description = [{

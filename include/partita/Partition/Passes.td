@@ -51,6 +51,39 @@ def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"> {
+  let summary = "splits sequences over the context-parallel axis, from the inputs on";
+  let description = [{
+    Phase: partition.
+
+    Everything that has the sequence of an input is split along it, from where a parameter is joined to it (the embedding of the tokens).
+    Inputs are split if all that use them work on shards. What every query or every rank needs in full stays so: a mask of the keys is
+    narrowed where it has a row per query, and positions, like the rows of a table of positions, where they are used. An attention whose
+    sequences are split gets `ring`: it exchanges keys itself. Where an op cannot work on a shard (the pooling of one token, logits that
+    a program returns), its operand is gathered.
+
+    With `how=all-to-all` an attention is split by heads instead (Jacobs et al., arXiv 2309.14509): `par.all_to_all` exchanges a rank's part of the
+    sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes what moves fewer bytes per layer.
+
+    ```mlir
+    func.func @forward(%ids: tensor<4x16xi64> {train.batch = 0}, %mask: tensor<4x16xi64> {train.batch = 0})
+      %x = tx.embedding %wte, %ids
+      ...
+      %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5
+    // becomes
+    func.func @forward(%ids: tensor<4x16xi64> {par.split = #par.place<[4, 16 @cp]>, train.batch = 0}, %mask: ...)
+      %x = tx.embedding %wte, %ids
+      ...
+      %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5 ring "cp"
+    ```
+  }];
+  let options = [Option<"how", "how", "std::string", "\"auto\"", "how ranks get the keys of others: ring, all-to-all, or auto">];
+  let statistics = [Statistic<"inputs", "inputs", "inputs whose sequence is split">, Statistic<"rings", "rings", "attentions in a ring">,
+                    Statistic<"exchanges", "exchanges", "exchanges of heads for positions">,
+                    Statistic<"gathers", "gathers", "gathers inserted">, Statistic<"narrows", "narrows", "narrows inserted">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
+}
+
 def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
   let summary = "splits the dimensions of parameters that the user names";
   let description = [{

@@ -10,7 +10,7 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
-                               kSize = "tensor_parallel.tp.tp_size";
+                               kSize = "tensor_parallel.tp.tp_size", kSequence = "sequence_parallel_size";
 
 static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel", checkedBlock, "{}", Obeyed,
@@ -33,9 +33,8 @@ static constexpr Key kTensorParallelRows[] = {
     {kSize, integer(1, 65536), "1", Obeyed, "must equal the mesh's axis tp"},
     {"tensor_parallel.tp.tp_grain_size", integer(1), "1", NoEffect,
      "what does not divide is padded, or an error that says so"},
-    {"sequence_parallel_size", integer(1), "1", Refused,
-     "Ulysses' sequence parallelism is not supported; --mesh tp=SIZE --sequence-parallel splits the "
-     "sequence among tensor-parallel ranks"},
+    {kSequence, integer(1, 65536), "1", Obeyed,
+     "must equal the mesh's axis cp; Ulysses' exchange of heads is --context-parallel all-to-all, which it sets"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
      "expert parallelism is not supported"},
 };
@@ -65,8 +64,17 @@ static bool checkTensor(Resolver &r, StringRef path) {
          checkAxis(r, path, size, "tp", "dp=N,tp=" + std::to_string(size));
 }
 
+/// DeepSpeed has no other way to split a sequence than Ulysses'.
+static bool checkSequence(Resolver &r) {
+  int64_t size = r.integer(kSequence);
+  if (!r.has(kSequence) || size <= 1)
+    return true;
+  return checkAxis(r, kSequence, size, "cp", "dp=N,cp=" + std::to_string(size)) &&
+         (r.commandLine("context-parallel") || r.set(kSequence, "context-parallel", "all-to-all"));
+}
+
 bool partita::config::resolveTensorParallel(Resolver &r) {
   for (StringRef path : {"tensor_parallel", "tensor_parallel.tp"})
     r.find(path);
-  return checkTensor(r, kAuto) && checkTensor(r, kSize);
+  return checkTensor(r, kAuto) && checkTensor(r, kSize) && checkSequence(r);
 }

@@ -38,8 +38,8 @@ void Converter::convertExchange(ExchangeInterface op) {
         std::to_string(op.getCounts()[i]) + usuallyLeftOut(op.blocksOf(i), op.fullSizeOf(i)) + "}";
   }
   line += "}, " + textOf(op, "reason");
-  if (!op.getReduction().empty())
-    line += ", " + op.getReduction().str();
+  if (!op.getVariant().empty())
+    line += ", " + op.getVariant().str();
   verbatim(op->getLoc(), line + ");", operands);
 }
 
@@ -48,6 +48,13 @@ void Converter::emit(TakePartOp op) {
   std::string line =
       llvm::formatv("takeShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3}{4});",
                     axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), full);
+  kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
+}
+
+void Converter::emit(PutPartOp op) {
+  std::string line =
+      llvm::formatv("putShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3});",
+                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks());
   kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 

@@ -145,7 +145,7 @@ LogicalResult Converter::convertOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp,
             PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp,
-            ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, WorkOp,
+            ForOp, LaunchOp, TakePartOp, PutPartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, WorkOp,
             CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp,
             rt::FirstElementOp, rt::CallOp, PendingsOp, PendingOp, SendOp, ReceiveOp>(
           [&](auto typed) {
@@ -304,6 +304,9 @@ void Converter::emit(rt::FirstIndexOp op) {
   std::string number;
   for (auto [axis, size] : llvm::zip(op.getAxes(), op.getSizes())) {
     std::string coordinate = "rank.coordinates[" + std::to_string(axis) + "]";
+    if (op.getBehind())
+      coordinate =
+          llvm::formatv("(({0} + {1}) % {2})", coordinate, size - op.getBehind(), size).str();
     number = number.empty()
                  ? coordinate
                  : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";

@@ -190,6 +190,7 @@ private:
   void emit(ForOp op);
   void emit(LaunchOp op);
   void emit(TakePartOp op);
+  void emit(PutPartOp op);
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
     if (!target.pollsCollectives())

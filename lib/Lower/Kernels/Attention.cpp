@@ -1,5 +1,6 @@
 //===- Attention.cpp - attention on any layout of heads ---------------------------------------===//
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 
@@ -162,6 +163,135 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
   }
 };
 
+//===- Steps of a ring
+
+/// Lengths of the full sequences, of queries and of keys.
+template <typename Op> SmallVector<int64_t> fullLengths(Op op) {
+  return {par::Layout::of(op.getQ().getType()).shape[1],
+          par::Layout::of(op.getK().getType()).shape[1]};
+}
+/// In how many runs a rank has a part of each.
+template <typename Op> SmallVector<int64_t> runsOf(Op op) {
+  return {op.getFirstQuery().getType().getNumElements(),
+          op.getFirstKey().getType().getNumElements()};
+}
+
+/// The full tensor that numbers dropout's elements; null without dropout.
+template <typename Op> DenseI64ArrayAttr numberedBy(Op op, Lowering &l) {
+  if (!op.getKey() || op.getFullShape())
+    return op.getFullShapeAttr();
+  RankedTensorType q = l.type(op.getQ());
+  SmallVector<int64_t> lengths = fullLengths(op);
+  return DenseI64ArrayAttr::get(op.getContext(),
+                                {q.getDimSize(0), q.getDimSize(2), lengths[0], lengths[1]});
+}
+
+/// Refuses a target without the kernels.
+template <typename Op> LogicalResult checkStep(Op op) {
+  const Target &target = Target::of(op);
+  if (!target.stepsThroughKeys())
+    return op.emitOpError() << "is a step of attention in a ring, for which target "
+                            << target.getName() << " has no kernel; use --target cpu";
+  return checkKey(op);
+}
+
+/// Puts what a result continues from into its place, unless it is there.
+void continueFrom(Lowering &l, Value before, Value result) {
+  if (before && !l.samePlace(before, result))
+    l.copy(l.buffer(result), l.view(result), before);
+}
+
+struct AttentionStep : KernelInterface::ExternalModel<AttentionStep, tx::AttentionStepOp> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand < 3 && isHeads(view);
+  }
+  bool acceptsResult(Operation *, unsigned result, const View &view) const {
+    return result == 0 && isHeads(view);
+  }
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "lse"; }
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
+    return cast<tx::AttentionStepOp>(op).getOutBefore() ? SmallVector<unsigned>{3 + result}
+                                                        : SmallVector<unsigned>();
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto step = cast<tx::AttentionStepOp>(op);
+    if (failed(checkStep(step)))
+      return failure();
+    continueFrom(l, step.getOutBefore(), step.getOut());
+    continueFrom(l, step.getLseBefore(), step.getLse());
+    SmallVector<int64_t> strides;
+    for (Value tensor : {step.getOut(), step.getQ(), step.getK(), step.getV()})
+      appendStrides(strides, l.view(tensor));
+    appendBiasStrides(strides, step.getBias());
+    l.create<rt::AttentionStepOp>(
+        l.result(0), l.result(1), l.operand(0), l.operand(1), l.operand(2),
+        bufferOrNull(l, step.getBias()), bufferOrNull(l, step.getFirstKeys()),
+        bufferOrNull(l, step.getKey()), bufferOrNull(l, step.getMicro()),
+        bufferOrNull(l, step.getFirst()), l.buffer(step.getFirstQuery()),
+        l.buffer(step.getFirstKey()), strides,
+        shapeOf(l.type(step.getQ()), l.type(step.getK()), l.type(step.getV())), step.getCausal(),
+        step.getScale(), step.getWindow().value_or(0), step.getZeroHidden(), step.getRatioAttr(),
+        step.getIdAttr(), numberedBy(step, l), fullLengths(step), runsOf(step),
+        step.getOutBefore() != nullptr);
+    return success();
+  }
+};
+
+struct AttentionStepGrad
+    : KernelInterface::ExternalModel<AttentionStepGrad, tx::AttentionStepGradOp> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand != 4 && operand < 6 && isHeads(view);
+  }
+  bool acceptsResult(Operation *, unsigned result, const View &view) const {
+    return result < 3 && isHeads(view);
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
+  }
+  bool needsResult(Operation *, unsigned result) const { return result < 3; }
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
+    auto grad = cast<tx::AttentionStepGradOp>(op);
+    unsigned ofKeys = grad.getDqBefore() ? 7 : 6;
+    if (result == 0 && grad.getDqBefore())
+      return {6};
+    if ((result == 1 || result == 2) && grad.getDkBefore())
+      return {ofKeys + result - 1};
+    return {};
+  }
+  int64_t workspaceElements(Operation *op) const {
+    auto grad = cast<tx::AttentionStepGradOp>(op);
+    return Target::of(op).getAttentionStepWorkspace(grad.getLse().getType().getNumElements());
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto grad = cast<tx::AttentionStepGradOp>(op);
+    if (failed(checkStep(grad)))
+      return failure();
+    continueFrom(l, grad.getDqBefore(), grad.getDq());
+    continueFrom(l, grad.getDkBefore(), grad.getDk());
+    continueFrom(l, grad.getDvBefore(), grad.getDv());
+    SmallVector<int64_t> strides;
+    for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
+                         grad.getQ(), grad.getK(), grad.getV()})
+      appendStrides(strides, l.view(tensor));
+    appendBiasStrides(strides, grad.getBias());
+    Value dbias = grad.getDbias() ? l.resultOrNull(3) : Value();
+    if (dbias)
+      l.create<FillOp>(dbias, APFloat(0.0), l.elements(grad.getDbias()));
+    l.create<rt::AttentionStepBackwardOp>(
+        l.result(0), l.result(1), l.result(2), dbias, l.scratch(), l.buffer(grad.getDout()),
+        l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
+        bufferOrNull(l, grad.getBias()), bufferOrNull(l, grad.getFirstKeys()),
+        bufferOrNull(l, grad.getKey()), bufferOrNull(l, grad.getMicro()),
+        bufferOrNull(l, grad.getFirst()), l.buffer(grad.getFirstQuery()),
+        l.buffer(grad.getFirstKey()), strides,
+        shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
+        grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
+        grad.getIdAttr(), numberedBy(grad, l), fullLengths(grad), runsOf(grad),
+        grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr);
+    return success();
+  }
+};
+
 struct DocumentStarts : KernelInterface::ExternalModel<DocumentStarts, tx::DocumentStartsOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     int64_t width = l.type(op->getResult(0)).getShape().back();
@@ -205,6 +335,8 @@ struct Rotary : KernelInterface::ExternalModel<Rotary, tx::RotaryOp> {
 void rt::attachAttentionKernels(MLIRContext *context) {
   tx::AttentionOp::attachInterface<Attention>(*context);
   tx::AttentionGradOp::attachInterface<AttentionGrad>(*context);
+  tx::AttentionStepOp::attachInterface<AttentionStep>(*context);
+  tx::AttentionStepGradOp::attachInterface<AttentionStepGrad>(*context);
   tx::DocumentStartsOp::attachInterface<DocumentStarts>(*context);
   tx::RotateHalfOp::attachInterface<RotateHalf>(*context);
   tx::RotaryOp::attachInterface<Rotary>(*context);

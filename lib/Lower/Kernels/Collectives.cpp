@@ -127,6 +127,85 @@ struct Narrow : KernelInterface::ExternalModel<Narrow, par::NarrowOp> {
   }
 };
 
+struct Widen : KernelInterface::ExternalModel<Widen, par::WidenOp> {
+  StringRef resultName(Operation *, unsigned) const { return "full"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto widen = cast<par::WidenOp>(op);
+    if (failed(axisOf(op, widen.getAxis())))
+      return failure();
+    auto [blocks, count] = widen.getInterleaving();
+    l.create<PutPartOp>(l.operand(0), l.result(0), blocks, count, widen.getAxis(),
+                        par::ranksOver(op, widen.getAxisAttr()));
+    return success();
+  }
+};
+
+/// Both sides of an exchange are [blocks][ranks][count], one block for each index of the dimensions before the
+/// outer one of the two. The side that is split along the outer dimension has that dimension before the ranks' parts
+/// of the inner one: it is packed before the exchange, or unpacked behind it.
+struct AllToAll : KernelInterface::ExternalModel<AllToAll, par::AllToAllOp> {
+  StringRef resultName(Operation *, unsigned) const { return "exchanged"; }
+  int64_t workspaceElements(Operation *op) const { // of floats
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    return llvm::divideCeil(type.getNumElements() * elementBytes(type.getElementType()), 4);
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto exchange = cast<par::AllToAllOp>(op);
+    FailureOr<std::string> communicator = rt::communicatorOf(op);
+    if (failed(communicator))
+      return failure();
+    bool packs = exchange.getFrom() < exchange.getTo();
+    int64_t outer = std::min(exchange.getFrom(), exchange.getTo()),
+            inner = std::max(exchange.getFrom(), exchange.getTo());
+    int64_t ranks = par::ranksOver(op, exchange.getAxisAttr());
+    // [blocks, own outer, between, ranks, own inner, behind]: the side that is split along the outer one.
+    RankedTensorType split = l.type(packs ? exchange.getValue() : exchange.getResult());
+    ArrayRef<int64_t> shape = split.getShape();
+    auto product = [](ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); };
+    int64_t blocks = product(shape.take_front(outer)),
+            rows = product(shape.slice(outer, inner - outer)),
+            width = product(shape.drop_front(inner)) / ranks;
+    int64_t bytes = elementBytes(split.getElementType());
+    Value packed = l.pointer(op->getAttrOfType<AtAttr>(RtDialect::kWorkspace),
+                             split.getElementType(), split.getNumElements(), "packed");
+    SmallVector<int64_t> sizes{blocks, ranks, rows, width};
+    SmallVector<int64_t> dense{ranks * rows * width, rows * width, width, 1},
+        apart{ranks * rows * width, width, ranks * width, 1};
+    if (packs)
+      l.create<CopyOp>(packed, l.operand(0), dense, apart, sizes, bytes);
+    Value from = packs ? packed : l.operand(0), to = packs ? l.result(0) : packed;
+    l.create<rt::AllToAllOp>(ValueRange(from), ValueRange(to), ArrayRef(blocks),
+                             ArrayRef<int64_t>(rows * width), ArrayRef<int64_t>(0), *communicator,
+                             analysis::nameOf(op), "");
+    if (!packs)
+      l.create<CopyOp>(l.result(0), packed, apart, dense, sizes, bytes);
+    return success();
+  }
+};
+
+/// par.shift or its start: every tensor to a neighbour's memory.
+template <typename Op> struct Shift : KernelInterface::ExternalModel<Shift<Op>, Op> {
+  StringRef resultName(Operation *, unsigned) const { return "shifted"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    FailureOr<std::string> communicator = rt::communicatorOf(op);
+    if (failed(communicator))
+      return failure();
+    SmallVector<Value> from, to;
+    SmallVector<int64_t> counts;
+    unsigned first = op->getNumResults() - op->getNumOperands(); // a start has a token
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      from.push_back(l.operand(i));
+      to.push_back(l.result(first + i));
+      counts.push_back(l.elements(op->getOperand(i)));
+    }
+    SmallVector<int64_t> blocks(counts.size(), 1), full(counts.size(), 0);
+    l.create<rt::ShiftOp>(from, to, blocks, counts, full, *communicator, analysis::nameOf(op),
+                          isa<AsyncStartInterface>(op) ? l.pendingOf(op) : "",
+                          cast<Op>(op).getBack());
+    return success();
+  }
+};
+
 /// The coordinates of a rank are the host's: the index is written once, where it is first needed.
 struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp> {
   StringRef resultName(Operation *, unsigned) const { return "first"; }
@@ -143,7 +222,8 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
     }
     l.create<rt::FirstIndexOp>(
         l.result(0), axes, sizes,
-        llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]));
+        llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]),
+        cast<par::FirstIndexOp>(op).getBehind());
     return success();
   }
 };
@@ -183,6 +263,10 @@ void rt::attachCollectives(MLIRContext *context) {
   par::ReduceScatterStartOp::attachInterface<Move<par::ReduceScatterStartOp, rt::ReduceScatterOp>>(
       *context);
   par::NarrowOp::attachInterface<Narrow>(*context);
+  par::WidenOp::attachInterface<Widen>(*context);
+  par::AllToAllOp::attachInterface<AllToAll>(*context);
+  par::ShiftOp::attachInterface<Shift<par::ShiftOp>>(*context);
+  par::ShiftStartOp::attachInterface<Shift<par::ShiftStartOp>>(*context);
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
   par::WaitOp::attachInterface<WaitModel<par::WaitOp>>(*context);

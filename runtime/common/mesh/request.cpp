@@ -18,7 +18,8 @@ int64_t Communicator::Request::bytes(int groupSize) const {
 }
 
 std::string Signature::text() const {
-  std::string text = std::string(nameOf(CollectiveKind(kind))) + " #" + std::to_string(number);
+  std::string text = std::string(nameOf(CollectiveKind(kind))) + (back ? " back" : "") + " #" +
+                     std::to_string(number);
   if (CollectiveKind(kind) != CollectiveKind::Barrier)
     text += std::string(" (") + nameOf(DType(dtype)) + ", " + std::to_string(bytes) + " bytes in " +
             std::to_string(buffers) + (buffers == 1 ? " buffer)" : " buffers)");
@@ -33,6 +34,7 @@ Signature signatureOf(const Communicator::Request &request, uint64_t number, int
   signature.kind = uint8_t(request.kind);
   signature.dtype = uint8_t(request.dtype);
   signature.reduce = uint8_t(request.reduce);
+  signature.back = request.back;
   signature.root = request.root;
   std::strncpy(signature.why, request.why, sizeof(signature.why) - 1);
   return signature;
@@ -96,6 +98,13 @@ Pending startCollective(Communicator &group, CollectiveKind kind, Transfers tran
                         const char *why) {
   WorkScope scope(group.clock(), Work::Collectives);
   return group.start(requestFor(group, kind, transfers, why));
+}
+
+Pending shiftStart(Communicator &group, Transfers transfers, const char *why, bool back) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  auto request = requestFor(group, CollectiveKind::Shift, transfers, why);
+  request.back = back;
+  return group.start(std::move(request));
 }
 
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why) {

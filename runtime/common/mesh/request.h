@@ -11,16 +11,24 @@
 
 namespace partita_rt {
 
+/// Does each rank get the shards of one other?
+constexpr bool isShift(const CollectiveRow &row) {
+  return !row.inPlace && row.from == Extent::Shard && row.to == Extent::Shard;
+}
+
 /// Do the transports perform a collective of this form? They read the row, not the kind:
-///   in place   a reduction, or a copy of the root's values, in buffers of equal size
-///   to shards  a reduction of full tensors; without one, the source would not be determined
-///   to full    all ranks' data for this one, in rank order, not reduced: shards, or a block of
-///              each full tensor
+///   in place       a reduction, or a copy of the root's values, in buffers of equal size
+///   full to shard  a reduction of full tensors; without one, the source would not be determined
+///   to full        all ranks' data for this one, in rank order, not reduced: shards, or a block of
+///                  each full tensor
+///   shard to shard a shift: a neighbour's shards (shiftSource), not reduced
 /// The runtime's README.md says which block goes where, and what replaces a refused form.
 constexpr bool isPerformed(const CollectiveRow &row) {
   if (row.inPlace)
     return row.from == Extent::Shard && row.to == Extent::Shard;
-  return row.reduces ? row.from == Extent::Full && row.to == Extent::Shard : row.to == Extent::Full;
+  if (row.reduces)
+    return row.from == Extent::Full && row.to == Extent::Shard;
+  return row.to == Extent::Full || isShift(row);
 }
 constexpr bool allPerformed() {
   for (const CollectiveRow &row : kCollectives)
@@ -49,6 +57,7 @@ struct Communicator::Request {
   DType dtype = DType::Float32;
   Reduce reduce = Reduce::Sum;
   int root = 0;
+  bool back = false; ///< of a shift: from the rank behind
   const char *why = "";
   std::vector<Item> items;
 
@@ -81,13 +90,14 @@ struct Signature {
   uint8_t kind = 0;
   uint8_t dtype = 0;
   uint8_t reduce = 0;
+  uint8_t back = 0;
   int32_t root = 0;
   char why[96] = {};
 
   bool matches(const Signature &other) const {
     return number == other.number && bytes == other.bytes && buffers == other.buffers &&
            kind == other.kind && dtype == other.dtype && reduce == other.reduce &&
-           root == other.root;
+           back == other.back && root == other.root;
   }
   /// "all_reduce #214 (float32, 4096 bytes in 2 buffers) for h.3.attn".
   std::string text() const;

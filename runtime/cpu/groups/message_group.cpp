@@ -81,6 +81,8 @@ void MessageGroup::fill(const Segment &segment) {
       pack(staged.outgoing.data() + c * bytes, segment, segment.begin, segment.count, c);
   if (isRoots)
     sendRoots(staged, bytes, request.root);
+  else if (isShift(row))
+    shiftShards(staged, bytes, request.back);
   else
     exchangeShares(segment, staged);
   worked += int64_t(staged.outgoing.size());
@@ -93,6 +95,16 @@ void MessageGroup::sendRoots(StagingSlot &staged, int64_t bytes, int root) {
   for (int r = 0; r < groupSize; ++r)
     if (r != root)
       staged.messages->send(staged.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
+}
+
+/// Sends this rank's shards to one neighbour, and receives those of the other. Of the others, only these two are
+/// waited for: Bulk keeps a rank from running further ahead.
+void MessageGroup::shiftShards(StagingSlot &staged, int64_t bytes, bool back) {
+  staged.incoming.resize(size_t(bytes));
+  staged.messages->receive(staged.incoming.data(), bytes,
+                           int(shiftSource(groupRank, groupSize, back)), kDataTag);
+  staged.messages->send(staged.outgoing.data(), bytes, int(shiftTarget(groupRank, groupSize, back)),
+                        kDataTag, Sending::Bulk);
 }
 
 /// Sends every rank's values of share c to rank c.
@@ -139,6 +151,9 @@ void MessageGroup::reduce(const Segment &segment) {
     worked += bytes;
   } else if (row.reduces) {
     unpack(own, segment, segment.begin, segment.count);
+  } else if (isShift(row)) {
+    unpack(staged.incoming.data(), segment, segment.begin, segment.count);
+    worked += bytes;
   } else {
     for (int r = 0; r < groupSize; ++r)
       unpack(r == groupRank ? own : staged.incoming.data() + r * bytes, segment, segment.begin,

@@ -57,6 +57,7 @@ private:
   /// Returns the range that rank c reduces or gets, in elements of the segment's packed data.
   Range shareOfRank(const Segment &segment, int c) const;
   void sendRoots(StagingSlot &staged, int64_t bytes, int root);
+  void shiftShards(StagingSlot &staged, int64_t bytes, bool back);
   void exchangeShares(const Segment &segment, StagingSlot &staged);
   void sumShare(const Segment &segment, StagingSlot &staged);
   void exchangeSums(const Segment &segment, StagingSlot &staged);

@@ -9,11 +9,12 @@ namespace partita_rt {
 namespace {
 enum Tag { SumsBefore = 2, Data }; ///< besides that of announcements
 
-enum class Form : uint8_t { Sums, Transfers, Roots, Barrier };
+enum class Form : uint8_t { Sums, Transfers, Shift, Roots, Barrier };
 Form formOf(CollectiveKind kind) {
   const CollectiveRow &row = rowOf(kind);
   return kind == CollectiveKind::Barrier ? Form::Barrier
          : row.reduces                   ? Form::Sums
+         : isShift(row)                  ? Form::Shift
          : row.inPlace                   ? Form::Roots
                                          : Form::Transfers;
 }
@@ -187,6 +188,11 @@ void NodeGroup::await(const Segment &segment) {
                                Data);
     });
     break;
+  case Form::Shift: {
+    int border = request.back ? first + int(staging.size()) - 1 : first;
+    receive(share, layout.nodeOf[size_t(shiftSource(border, groupSize, request.back))]);
+    break;
+  }
   case Form::Roots:
     if (int n = layout.nodeOf[size_t(request.root)]; n != node)
       receive(share, n);
@@ -234,6 +240,19 @@ void NodeGroup::sendTransfers(const Segment &segment) {
   });
 }
 
+/// Sends the shards of the member at the node's border to the next node.
+void NodeGroup::sendShift(const Segment &segment) {
+  bool back = segment.request.back;
+  int border = back ? first : first + int(staging.size()) - 1;
+  Range share = shareOfCarrier(segment, local);
+  if (share.begin < share.end)
+    stagingSlots[segment.stagingSlot()].messages->send(
+        given(border, segment) + share.begin * segment.width,
+        (share.end - share.begin) * segment.width,
+        carrierOf(layout.nodeOf[size_t(shiftTarget(border, groupSize, back))]), Data,
+        Sending::Bulk);
+}
+
 //===-- Segments ----------------------------------------------------------------------------===//
 
 bool NodeGroup::mayFill(const Segment &segment) {
@@ -270,6 +289,8 @@ void NodeGroup::reduce(const Segment &segment) {
     return sumShare(segment);
   case Form::Transfers:
     return sendTransfers(segment);
+  case Form::Shift:
+    return sendShift(segment);
   case Form::Roots:
     if (int root = segment.request.root; layout.nodeOf[size_t(root)] == node) {
       Range share = shareOfCarrier(segment, local);
@@ -331,6 +352,14 @@ void NodeGroup::read(const Segment &segment) {
     readTransfers(segment);
     count *= groupSize;
     break;
+  case Form::Shift: {
+    auto source = int(shiftSource(groupRank, groupSize, request.back));
+    if (layout.nodeOf[size_t(source)] == node)
+      unpack(given(source, segment), segment, segment.begin, count);
+    else
+      readShares(segment, {0, count});
+    break;
+  }
   case Form::Roots:
     if (layout.nodeOf[size_t(request.root)] != node)
       readShares(segment, {0, count});

@@ -10,6 +10,7 @@
 //                and its type is that of additions until the last node rounds it. That one sends the
 //                results to the other nodes: all of them, or what is for their ranks
 //     transfers  a carrier sends what its share of its node's members gives to each other node
+//     shifts     a carrier sends its share of what the member at its node's border gives to the next node
 //     root's     the carriers of the root's node send its values to each other node
 //
 // Segments are filled, reduced and read as in a shared window (window_group.h); between reducing and
@@ -79,6 +80,7 @@ private:
   void await(const Segment &segment);
   void sumShare(const Segment &segment);
   void sendTransfers(const Segment &segment);
+  void sendShift(const Segment &segment);
   void readTransfers(const Segment &segment);
   void readShares(const Segment &segment, Range wanted);
   Range shareOfCarrier(const Segment &segment, int carrier) const;

@@ -8,8 +8,8 @@
 //
 //     segment   summed in place         transfers                        in place, not summed
 //     filled    values                  part, or a block per rank        root's values
-//     reduced   own share, in place     sum, or all, of what is for      root's -> buffer
-//                                       this rank -> buffer
+//     reduced   own share, in place     sum, all, or the neighbour's, of root's -> buffer
+//                                       what is for this rank -> buffer
 //     read      all shares -> buffer    -                                -
 
 #ifndef PARTITA_RT_CPU_GROUPS_SEGMENTED_GROUP_H

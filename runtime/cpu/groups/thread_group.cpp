@@ -62,7 +62,10 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
       noteReduced(n * width);
     };
     char *to = item.to + offset * width;
-    if (!row.inPlace) {
+    if (isShift(row)) {
+      int64_t source = shiftSource(groupRank, groupSize, mine.back);
+      std::memcpy(to, of(int(source)).from + offset * width, size_t(n * width));
+    } else if (!row.inPlace) {
       // Start of the others' data for this rank: its shard, if they have full tensors.
       int64_t first = offset + (row.from == Extent::Full ? groupRank * item.count : 0);
       if (row.reduces) {

@@ -56,6 +56,10 @@ void WindowGroup::reduce(const Segment &segment) {
                  sources[size_t(r)] = stagedBy(r, segment) + (mine + position) * width;
                reduceTo(item.to + offset * width, sources.data(), segment, n);
              });
+  } else if (isShift(row)) {
+    int64_t source = shiftSource(groupRank, groupSize, request.back);
+    unpack(stagedBy(int(source), segment), segment, segment.begin, segment.count);
+    worked += segment.count * width;
   } else {
     for (int r = 0; r < groupSize; ++r)
       unpack(stagedBy(r, segment) + mine * width, segment, segment.begin, segment.count, r);

@@ -111,11 +111,37 @@ inline void checkAttention(const AttentionShape &shape) {
   for (int64_t head = 0; shape.blocks && head < shape.heads; ++head) {
     const BlockLayout &layout = layoutOfHead(*shape.blocks, head);
     int64_t positions = int64_t(layout.n) * layout.size;
-    if (positions != shape.sequence || positions != shape.keySequence)
+    int64_t queries = fullLength(shape.queries, shape.sequence),
+            keys = fullLength(shape.keys, shape.keySequence);
+    if (positions != queries || positions != keys)
       fail("attention: a layout of %d x %d blocks of %d positions, for %lld queries and %lld keys",
-           int(layout.n), int(layout.n), int(layout.size), (long long)shape.sequence,
-           (long long)shape.keySequence);
+           int(layout.n), int(layout.n), int(layout.size), (long long)queries, (long long)keys);
   }
+}
+
+/// Throws Error if runs are not parts of the full sequence.
+inline void checkRuns(const SequenceRuns &runs, int64_t here, const char *what) {
+  int64_t full = fullLength(runs, here), length = runs.runs > 0 ? here / runs.runs : 0;
+  if (runs.runs <= 0 || here % runs.runs != 0)
+    fail("attention: %lld %s in %lld runs, which must have equal lengths", (long long)here, what,
+         (long long)runs.runs);
+  for (int64_t run = 0; run < runs.runs; ++run)
+    if (int64_t first = runs.first ? runs.first[run] : 0;
+        first < 0 || first + length > full || (length && first % length))
+      fail("attention: a run of %lld %s begins at number %lld of %lld, "
+           "not at a multiple of its length",
+           (long long)length, what, (long long)first, (long long)full);
+}
+inline void checkRuns(const AttentionShape &shape) {
+  checkRuns(shape.queries, shape.sequence, "queries");
+  checkRuns(shape.keys, shape.keySequence, "keys");
+}
+
+/// Does no query of a run see any key of another, whatever its document?
+inline bool hidesAll(AttentionShape pair) {
+  pair.firstKeys = nullptr;
+  RunSight sight(pair, 0);
+  return sight.queries == 0 || sight.end(sight.queries - 1) <= sight.first(0);
 }
 
 /// Sets out[rows, padded(width)] to rows of a head, followed by zeros.
@@ -175,13 +201,13 @@ template <typename T> struct HeadScores {
   }
 };
 
-/// `data` is the scores' data, whose type is now known.
+/// `data` is the scores' data, whose type is now known; `key`: the first key's number in the full sequence.
 template <typename T, typename S>
-HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t head) {
+HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t head, int64_t key) {
   if (!data)
     return {};
-  return {data + batch * scores.batchStride + head * scores.headStride, scores.rowStride,
-          scores.columnStride};
+  return {data + batch * scores.batchStride + head * scores.headStride + key * scores.columnStride,
+          scores.rowStride, scores.columnStride};
 }
 
 /// row[seen] = scale * row + bias, of gathered keys, with -inf for the first `hidden` ones and those that row
@@ -195,12 +221,13 @@ void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &colum
 /// from `key` on.
 struct ScoreTile {
   int64_t query, queries, key, keys;
-  const Sight<int64_t> &sight;
+  const RunSight &sight;
   TileColumns columns;
-  ScoreTile(const Sight<int64_t> &sight, const BlockLayout *layout, int64_t query, int64_t key,
+  ScoreTile(const RunSight &sight, const BlockLayout *layout, int64_t query, int64_t key,
             int64_t keys)
       : query(query), queries(std::min(kQueryTile, sight.queries - query)), key(key), keys(keys),
-        sight(sight), columns(layout, query, queries, key, keys) {}
+        sight(sight),
+        columns(layout, sight.queryNumber + query, queries, sight.keyNumber + key, keys) {}
   /// The passes that have keys which some query sees.
   TileColumns::Passes passes(int64_t size) const {
     int64_t first = sight.first(query) - key, end = sight.end(query + queries - 1) - key;

@@ -11,7 +11,7 @@
 //
 // Loops over blocks of keys, heads that share them and query tiles, each in ascending order, so
 // every sum has one order. A 16-bit dQ is summed in float in the workspace, and rounded after the
-// last block.
+// last block. A step of attention whose keys come in parts has float gradients, and may add to them.
 
 #include "cpu/kernels/attention.h"
 #include "cpu/kernels/rows.h"
@@ -20,8 +20,9 @@ namespace partita_rt {
 
 namespace {
 
-template <typename T, typename B> struct HeadGradients {
-  HeadRows<T> dq;
+/// G: the gradients' type, float or T.
+template <typename T, typename B, typename G> struct HeadGradients {
+  HeadRows<G> dq;
   float *dqSums; ///< [sequence, padded(headDim)], for a 16-bit dq
   float *delta;
   HeadRows<const T> dout, out;
@@ -29,7 +30,7 @@ template <typename T, typename B> struct HeadGradients {
   HeadRows<const T> q;
   HeadScores<B> bias;
   HeadScores<float> dbias;
-  Sight<int64_t> sight;
+  RunSight sight;
   const BlockLayout *layout;
   HeadDrops drops;
 };
@@ -42,31 +43,44 @@ struct KeyBlock : PackedKeys {
   float *dk, *dv;
 };
 
-template <typename T, typename B>
-void computeDelta(const HeadGradients<T, B> &head, const AttentionShape &shape) {
+template <typename T>
+void computeDelta(float *delta, const HeadRows<const T> &dout, const HeadRows<const T> &out,
+                  const AttentionShape &shape) {
   for (int64_t i = 0; i < shape.sequence; ++i) {
     Lanes sum{};
     forLanes(shape.valueDim, [&](int64_t d, int64_t n) {
-      sum += loadUpTo(head.dout.row(i) + d, n) * loadUpTo(head.out.row(i) + d, n);
+      sum += loadUpTo(dout.row(i) + d, n) * loadUpTo(out.row(i) + d, n);
     });
-    head.delta[i] = sumLanes(sum);
+    delta[i] = sumLanes(sum);
   }
+}
+
+template <typename T>
+void computeDeltas(float *delta, const HeadsOf<const T> &dout, const HeadsOf<const T> &out,
+                   const AttentionShape &shape) {
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t h = 0; h < shape.heads; ++h)
+      computeDelta(delta + (b * shape.heads + h) * shape.sequence, headOf(dout, b, h),
+                   headOf(out, b, h), shape);
 }
 
 /// Below this, adding scores (or the logarithm of a count) does not change a float.
 constexpr float kOnlyBias = -1e30f;
 
 /// Returns 1, except for a query whose bias is so low (like the lowest float) that it absorbs all
-/// scores, and logSumExp is that bias: then one over the number of keys that have it.
-template <typename T, typename B> float shareOf(const HeadGradients<T, B> &head, int64_t query) {
+/// scores, and logSumExp is that bias: then one over the number of the full sequence's keys that have it.
+template <typename Head> float shareOf(const Head &head, int64_t query) {
   float shift = head.logSumExp[query];
-  ScoreRow<B> bias = head.bias.row(query);
+  auto bias = head.bias.row(query);
   if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
     return 1.0f;
-  int64_t count = 0, first = head.sight.first(query), end = head.sight.end(query);
-  for (int64_t j = first; j < end; ++j) {
+  const RunSight &sight = head.sight;
+  int64_t count = 0, first = sight.firstOfAll(query), end = sight.endOfAll(query);
+  for (int64_t j = first, key = sight.keyNumber; j < end; ++j) {
     if (head.layout) // to the next computed key
-      j = firstComputed(*head.layout, query / head.layout->size, j, end);
+      j = firstComputed(*head.layout, (sight.queryNumber + query) / head.layout->size, j + key,
+                        end + key) -
+          key;
     count += j < end && bias.data[j * bias.stride] >= shift;
   }
   return 1.0f / float(std::max<int64_t>(count, 1));
@@ -92,8 +106,8 @@ void addToBias(ScoreRow<float> dbias, const float *ds, const TileColumns &column
 
 /// Turns scores into P, its elements dropped, and dP into dS * scale, both 0 if a query does not see
 /// the key.
-template <typename T, typename B>
-void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head, const ScoreTile &tile,
+template <typename Head>
+void differentiateTile(float *p, float *ds, const Head &head, const ScoreTile &tile,
                        float scaleOfScores) {
   bool plain = !head.bias.data && !tile.sight.hidesBefore() && !tile.columns.hidesBlocks();
   for (int64_t i = 0; i < tile.queries; ++i) {
@@ -158,9 +172,10 @@ void writeRows(const HeadRows<T> &out, const float *rows, int64_t first, int64_t
     convertArray(out.row(first + j), rows + j * padded(width), width);
 }
 
-template <typename T, typename B>
-void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const ScoreTile &tile,
-                  const AttentionShape &shape, bool begins) {
+/// `fresh`: there are no sums of dq yet.
+template <typename T, typename B, typename G>
+void backwardTile(const HeadGradients<T, B, G> &head, KeyBlock &block, const ScoreTile &tile,
+                  const AttentionShape &shape, bool fresh) {
   alignas(64) float p[kQueryTile * kKeyBlock];
   alignas(64) float ds[kQueryTile * kKeyBlock];
   alignas(64) float rows[kQueryTile * kLargestHead];
@@ -179,14 +194,14 @@ void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const ScoreT
     packRows(rows, head.q, query, queries, shape.headDim);
     addTransposed(block.dk, ds, rows, tile, shape.headDim);
   }
-  float *dq = kIsFloat<T> ? rows : head.dqSums + query * pitch;
-  if (begins)
+  float *dq = kIsFloat<G> ? rows : head.dqSums + query * pitch;
+  if (fresh)
     std::fill(dq, dq + queries * pitch, 0.0f);
-  else if (kIsFloat<T>)
+  else if (kIsFloat<G>)
     packRows(rows, head.dq, query, queries, shape.headDim);
   if (some)
     weightTile(dq, tile, ds, block.k, shape.headDim, true);
-  if (kIsFloat<T>)
+  if (kIsFloat<G>)
     writeRows(head.dq, dq, query, queries, shape.headDim);
 }
 
@@ -201,8 +216,8 @@ void clear(const Scores &dbias, const AttentionShape &shape) {
 }
 
 /// The operands of one call.
-template <typename T, typename B> struct Backward {
-  HeadsOf<T> dq, dk, dv;
+template <typename T, typename B, typename G> struct Backward {
+  HeadsOf<G> dq, dk, dv;
   float *workspace;
   HeadsOf<const T> dout, out;
   const float *logSumExp;
@@ -211,21 +226,22 @@ template <typename T, typename B> struct Backward {
   ScoresOf<const T> bias;
   B *biasData;
   Scores dbias;
+  bool addToQueries = false, addToKeys = false; ///< to dq; to dk and dv
 
-  HeadGradients<T, B> head(int64_t b, int64_t h) const {
-    int64_t row = (b * shape.heads + h) * shape.sequence;
+  HeadGradients<T, B, G> head(int64_t b, int64_t h) const {
+    int64_t row = (b * shape.heads + h) * queryPitch(shape), key = firstNumber(shape.keys);
     float *sums = workspace + shape.batch * shape.heads * shape.sequence;
     return {headOf(dq, b, h),
-            kIsFloat<T> ? nullptr
+            kIsFloat<G> ? nullptr
                         : sums + h % shape.groups * shape.sequence * padded(shape.headDim),
             workspace + row,
             headOf(dout, b, h),
             headOf(out, b, h),
             logSumExp + row,
             headOf(q, b, h),
-            headOf(bias, biasData, b, h),
-            headOf(dbias, dbias.data, b, h),
-            Sight<int64_t>(shape, b),
+            headOf(bias, biasData, b, h, key),
+            headOf(dbias, dbias.data, b, h, key),
+            RunSight(shape, b),
             layoutOf(shape, h),
             HeadDrops(shape, b, h)};
   }
@@ -240,7 +256,7 @@ template <typename T, typename B> struct Backward {
   }
   /// The tiles of one head that compute some of a block's keys.
   void tiles(KeyBlock &block, const std::vector<TileBlocks> &blocks, int64_t b, int64_t h) const {
-    HeadGradients<T, B> of = head(b, h);
+    HeadGradients<T, B, G> of = head(b, h);
     int64_t size = passSize(shape);
     for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
       const TileBlocks &range = blocks[size_t(query / kQueryTile)];
@@ -249,18 +265,29 @@ template <typename T, typename B> struct Backward {
       ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
       bool begins = block.first == range.first;
       auto [pass, end] = tile.passes(size);
-      if (begins && pass == end)
+      if (begins && pass == end && !addToQueries)
         ++end; // the queries see nothing
       for (int64_t i = pass; i < end; ++i) {
         tile.begin(i, size);
         pack(block, tile.columns, b, h / shape.groups);
-        backwardTile(of, block, tile, shape, begins && i == pass);
+        backwardTile(of, block, tile, shape, begins && i == pass && !addToQueries);
       }
     }
   }
 };
 
-template <typename T, typename B> void backwardHeads(const Backward<T, B> &call) {
+/// Sets a block's sums of a gradient to zeros, or to what its rows hold.
+template <typename G>
+void beginSums(float *sums, const HeadRows<G> &rows, const KeyBlock &block, int64_t width,
+               bool adds) {
+  if (adds)
+    packRows(sums, rows, block.first, block.count, width);
+  else
+    std::fill_n(sums, block.count * padded(width), 0.0f);
+}
+
+/// delta of each query is already in the workspace.
+template <typename T, typename B, typename G> void backwardHeads(const Backward<T, B, G> &call) {
   const AttentionShape &shape = call.shape;
   BlockSpace<5> space(shape);
   KeyBlock block{
@@ -270,20 +297,18 @@ template <typename T, typename B> void backwardHeads(const Backward<T, B> &call)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       int64_t firstHead = kv * shape.groups, lastHead = firstHead + shape.groups;
       std::vector<std::vector<TileBlocks>> blocks; // of each head
-      for (int64_t h = firstHead; h < lastHead; ++h) {
-        computeDelta(call.head(b, h), shape);
-        blocks.push_back(tileBlocks(Sight<int64_t>(shape, b), layoutOf(shape, h), blockSize));
-      }
+      for (int64_t h = firstHead; h < lastHead; ++h)
+        blocks.push_back(tileBlocks(RunSight(shape, b), layoutOf(shape, h), blockSize));
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
         block.begin(key, shape);
-        std::fill_n(block.dk, block.count * padded(shape.headDim), 0.0f);
-        std::fill_n(block.dv, block.count * padded(shape.valueDim), 0.0f);
+        beginSums(block.dk, headOf(call.dk, b, kv), block, shape.headDim, call.addToKeys);
+        beginSums(block.dv, headOf(call.dv, b, kv), block, shape.valueDim, call.addToKeys);
         for (int64_t h = firstHead; h < lastHead; ++h)
           call.tiles(block, blocks[size_t(h - firstHead)], b, h);
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
         writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);
       }
-      if (!kIsFloat<T>)
+      if (!kIsFloat<G>)
         for (int64_t h = firstHead; h < lastHead; ++h)
           writeRows(headOf(call.dq, b, h), call.head(b, h).dqSums, 0, shape.sequence,
                     shape.headDim);
@@ -299,12 +324,87 @@ template <typename T, typename B> void backwardHeads(const Backward<T, B> &call)
                          const AttentionShape &shape, ScoresOf<const T> bias, Scores dbias) {      \
     checkAttention(shape);                                                                         \
     clear(dbias, shape);                                                                           \
+    computeDeltas(workspace, dout, out, shape);                                                    \
     withType(bias.data, [&](auto *data) {                                                          \
-      backwardHeads(Backward<T, std::remove_pointer_t<decltype(data)>>{                            \
+      backwardHeads(Backward<T, std::remove_pointer_t<decltype(data)>, T>{                         \
           dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape, bias, data, dbias});        \
     });                                                                                            \
   }
 FOR_STORAGE(ATTENTION_BACKWARD)
 #undef ATTENTION_BACKWARD
+
+//===-- Steps -------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Zeroes rows of [batch, rows, heads, width].
+void clear(const Heads &gradient, int64_t batch, int64_t heads, int64_t rows, int64_t width) {
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < rows; ++i)
+        fill(headOf(gradient, b, h).row(i), 0.0f, width);
+}
+
+/// The operands of a step, whose gradients are float.
+template <typename T> struct BackwardStep {
+  Heads dq, dk, dv;
+  float *workspace;
+  HeadsOf<const T> dout, out;
+  const float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  ScoresOf<const T> bias;
+  Scores dbias;
+
+  void run(const AttentionShape &pair, int64_t query, int64_t key, bool addToQueries,
+           bool addToKeys) const {
+    ScoresOf<const T> scores = fromRow(bias, query);
+    withType(scores.data, [&](auto *data) {
+      using B = std::remove_pointer_t<decltype(data)>;
+      backwardHeads(Backward<T, B, float>{fromRow(dq, query), fromRow(dk, key), fromRow(dv, key),
+                                          workspace + query, fromRow(dout, query),
+                                          fromRow(out, query), logSumExp + query, fromRow(q, query),
+                                          fromRow(k, key), fromRow(v, key), pair, scores, data,
+                                          fromRow(dbias, query), addToQueries, addToKeys});
+    });
+  }
+};
+
+template <typename T>
+void backwardStep(const BackwardStep<T> &step, const AttentionShape &shape, bool addToQueries,
+                  bool addToKeys) {
+  checkAttention(shape);
+  checkRuns(shape);
+  bool hasDelta = false;
+  forRuns(shape, [&](const AttentionShape &pair, int64_t query, int64_t key) {
+    bool queries = addToQueries || key > 0, keys = addToKeys || query > 0;
+    if (!hidesAll(pair)) {
+      if (!hasDelta)
+        computeDeltas(step.workspace, step.dout, step.out, shape);
+      hasDelta = true;
+      return step.run(pair, query, key, queries, keys);
+    }
+    if (!queries)
+      clear(fromRow(step.dq, query), pair.batch, pair.heads, pair.sequence, pair.headDim);
+    if (!keys) {
+      int64_t heads = pair.heads / pair.groups;
+      clear(fromRow(step.dk, key), pair.batch, heads, pair.keySequence, pair.headDim);
+      clear(fromRow(step.dv, key), pair.batch, heads, pair.keySequence, pair.valueDim);
+    }
+  });
+}
+
+} // namespace
+
+#define ATTENTION_STEP_BACKWARD(T)                                                                 \
+  void attentionStepBackward(                                                                      \
+      HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv, float *workspace,                   \
+      HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
+      HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias, \
+      Scores dbias, bool addToQueries, bool addToKeys) {                                           \
+    backwardStep<T>({dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, bias, dbias}, shape,    \
+                    addToQueries, addToKeys);                                                      \
+  }
+FOR_STORAGE(ATTENTION_STEP_BACKWARD)
+#undef ATTENTION_STEP_BACKWARD
 
 } // namespace partita_rt

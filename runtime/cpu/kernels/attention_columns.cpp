@@ -42,7 +42,7 @@ int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64
   return end > column ? std::min(end * size, keyEnd) : key;
 }
 
-std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayout *layout,
+std::vector<TileBlocks> tileBlocks(const RunSight &sight, const BlockLayout *layout,
                                    int64_t blockSize) {
   std::vector<TileBlocks> tiles;
   tiles.reserve(size_t((sight.queries + kQueryTile - 1) / kQueryTile));
@@ -52,9 +52,10 @@ std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayou
             first = std::min(sight.first(query), std::max<int64_t>(end - 1, 0));
     if (layout && end > first) {
       int64_t from = end, to = first;
-      for (int64_t row = query / layout->size; row <= last / layout->size; ++row) {
-        from = std::min(from, firstComputed(*layout, row, first, end));
-        to = std::max(to, endOfComputed(*layout, row, first, end));
+      int64_t key = sight.keyNumber, lastRow = (sight.queryNumber + last) / layout->size;
+      for (int64_t row = (sight.queryNumber + query) / layout->size; row <= lastRow; ++row) {
+        from = std::min(from, firstComputed(*layout, row, first + key, end + key) - key);
+        to = std::max(to, endOfComputed(*layout, row, first + key, end + key) - key);
       }
       if (from < to) {
         first = from;
@@ -103,8 +104,8 @@ void TileColumns::compute(const BlockLayout &layout, int64_t queries, int64_t ke
   }
 }
 
-void TileColumns::begin(int64_t pass, int64_t passSize, const Sight<int64_t> &sight,
-                        int64_t queries, int64_t key, int64_t keys) {
+void TileColumns::begin(int64_t pass, int64_t passSize, const RunSight &sight, int64_t queries,
+                        int64_t key, int64_t keys) {
   firstVector = pass * passSize / kPad;
   count = std::clamp<int64_t>(allUpTo(keys) - pass * passSize, 0, passSize);
   hides = false;
@@ -113,7 +114,7 @@ void TileColumns::begin(int64_t pass, int64_t passSize, const Sight<int64_t> &si
   int64_t end = padded(count) / kPad;
   for (int64_t row = 0; row < rowsOf(queries) && !hides; ++row) {
     int64_t last = std::min((firstQuery / size + row + 1) * size, firstQuery + queries) - 1;
-    int64_t seen = std::min(sight.end(last) - key, keys);
+    int64_t seen = std::min(sight.end(last - sight.queryNumber) - key, keys);
     for (int64_t v = 0; v < end && keyOf(v) < seen; ++v) {
       auto wanted = uint16_t((uint32_t(1) << std::min(seen - keyOf(v), kPad)) - 1);
       hides = hides || (computed[row][keyOf(v) / kPad] & wanted) != wanted;

@@ -34,7 +34,7 @@ inline const BlockLayout *layoutOf(const AttentionShape &shape, int64_t head) {
   return shape.blocks ? &layoutOfHead(*shape.blocks, head) : nullptr;
 }
 
-/// The first of keys [key, keyEnd) that a row of blocks computes, or keyEnd; the end of the last one, or key.
+/// Of keys of the full sequence: the first of keys [key, keyEnd) that a row of blocks computes, or keyEnd; the end of the last one, or key.
 int64_t firstComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd);
 int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd);
 
@@ -45,7 +45,7 @@ struct TileBlocks {
 };
 
 /// Those of all tiles of one head. blockSize: keys per block.
-std::vector<TileBlocks> tileBlocks(const Sight<int64_t> &sight, const BlockLayout *layout,
+std::vector<TileBlocks> tileBlocks(const RunSight &sight, const BlockLayout *layout,
                                    int64_t blockSize);
 
 /// The keys of one block that one tile of queries computes, pass by pass. "Gathered" numbers count those of
@@ -56,7 +56,7 @@ class TileColumns {
   int8_t before[kKeyVectors + 2]; ///< how many gathered vectors come before each of the block's
   int64_t firstVector = 0;        ///< of the pass
   bool hides = false;       ///< from some query, a key of the pass that it could see otherwise
-  int64_t firstQuery, size; ///< of the tile; of the layout's blocks
+  int64_t firstQuery, size; ///< of the tile, in the full sequence; of the layout's blocks
   bool sparse;
   /// Of each row of blocks that the tile has queries of, the computed keys: a bit each.
   uint16_t computed[kQueryTile][kKeyVectors];
@@ -74,6 +74,7 @@ class TileColumns {
 public:
   int64_t count = 0; ///< of the pass's keys
 
+  /// query, key: numbers in the full sequences, the layout's.
   TileColumns(const BlockLayout *layout, int64_t query, int64_t queries, int64_t key, int64_t keys);
 
   /// The passes of `size` keys that have some of the block's keys [key, keyEnd): first and end.
@@ -84,9 +85,9 @@ public:
     int64_t first = allUpTo(key), end = allUpTo(keyEnd);
     return {first / size, first < end ? (end - 1) / size + 1 : first / size};
   }
-  /// Turns to a pass, of a tile of `queries` and a block of `keys`, from number `key` on.
-  void begin(int64_t pass, int64_t passSize, const Sight<int64_t> &sight, int64_t queries,
-             int64_t key, int64_t keys);
+  /// Turns to a pass, of a tile of `queries` and a block of `keys`, from number `key` of the run on.
+  void begin(int64_t pass, int64_t passSize, const RunSight &sight, int64_t queries, int64_t key,
+             int64_t keys);
 
   /// How many gathered keys come before the block's key number `key`, 0 <= key <= the block's count.
   int64_t upTo(int64_t key) const {

@@ -11,6 +11,9 @@
 //
 // A 16-bit O is rounded when it is complete. Until then its float sums are kept for a few hundred
 // queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
+//
+// A step of attention whose keys come in parts has a float O, whatever the type of Q. It goes on from m =
+// logSumExp and l = 1, with the normalized O. (A query that has seen no key: m = -inf, l = 0, O = 0.)
 
 #include "cpu/kernels/attention.h"
 #include "cpu/kernels/rows.h"
@@ -90,9 +93,16 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 struct Running {
   std::vector<float> largest, sum;
   std::vector<TileBlocks> blocks;
-  Running(const AttentionShape &shape, int64_t batch, int64_t head)
+  /// `continued`: null, or logSumExp of the keys before.
+  Running(const AttentionShape &shape, int64_t batch, int64_t head, const float *continued)
       : largest(size_t(shape.sequence), kNone), sum(size_t(shape.sequence), 0.0f),
-        blocks(tileBlocks(Sight<int64_t>(shape, batch), layoutOf(shape, head), keyBlock(shape))) {}
+        blocks(tileBlocks(RunSight(shape, batch), layoutOf(shape, head), keyBlock(shape))) {
+    if (!continued)
+      return;
+    std::copy_n(continued, shape.sequence, largest.begin());
+    for (size_t i = 0; i < sum.size(); ++i)
+      sum[i] = largest[i] == kNone ? 0.0f : 1.0f;
+  }
 };
 
 struct KeyBlock : PackedKeys {
@@ -100,22 +110,23 @@ struct KeyBlock : PackedKeys {
   float *v;  ///< [keys, padded(valueDim)]
 };
 
-template <typename T, typename B> struct HeadForward {
-  HeadRows<T> out;
+/// O: float, or T.
+template <typename T, typename B, typename O> struct HeadForward {
+  HeadRows<O> out;
   float *logSumExp;
   HeadRows<const T> q;
   HeadScores<B> bias;
-  Sight<int64_t> sight;
+  RunSight sight;
   const BlockLayout *layout;
   HeadDrops drops;
+  bool continues;
 };
 
 /// Turns a tile of scores into probabilities relative to the running maximum, zero if a query does
-/// not see the key, and rescales the sums in `out`, unless the tile `begins` them.
-template <typename T, typename B>
-void softmaxTile(float *scores, float *out, int64_t pitch, Running &running,
-                 const HeadForward<T, B> &head, const ScoreTile &tile, float scaleOfScores,
-                 bool begins) {
+/// not see the key, and rescales the sums in `out`, unless there are none yet.
+template <typename Head>
+void softmaxTile(float *scores, float *out, int64_t pitch, Running &running, const Head &head,
+                 const ScoreTile &tile, float scaleOfScores, bool fresh) {
   bool plain = !head.bias.data && !tile.sight.hidesBefore() && !tile.columns.hidesBlocks();
   float scale = plain ? scaleOfScores : 1.0f;
   for (int64_t i = 0; i < tile.queries; ++i) {
@@ -142,36 +153,48 @@ void softmaxTile(float *scores, float *out, int64_t pitch, Running &running,
     if (head.drops)
       head.drops.forKeys(query, tile.key, tile.columns, seen,
                          [&](int64_t j, bool dropped) { row[j] = dropped ? 0.0f : row[j]; });
-    if (!begins && correction != 1.0f)
+    if (!fresh && correction != 1.0f)
       rowScale(out + i * pitch, correction, pitch);
   }
 }
 
+/// Loads the sums so far of float rows: those of this call, or, if it `begins`, normalized ones of the keys before.
+template <typename Head>
+void loadSums(float *out, const Head &head, const ScoreTile &tile, int64_t width, bool begins) {
+  packRows(out, head.out, tile.query, tile.queries, width);
+  float scale = head.drops.scale(); // which the last division multiplies with
+  if (begins && scale != 1.0f)
+    rowScale(out, scale == 0.0f ? 0.0f : 1.0f / scale, tile.queries * padded(width));
+}
+
 /// Computes one tile of queries of one head against one block of keys, the first that the tile computes
 /// if it `begins`, the last one if it `ends`. `sums`: the sums so far of a 16-bit out.
-template <typename T, typename B>
-void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, const ScoreTile &tile,
+template <typename T, typename B, typename O>
+void forwardTile(const HeadForward<T, B, O> &head, const KeyBlock &block, const ScoreTile &tile,
                  Running &running, const AttentionShape &shape, bool begins, bool ends,
                  [[maybe_unused]] float *sums) {
+  constexpr int64_t kSpace = kQueryTile * kLargestHead;
   alignas(64) float scores[kQueryTile * kKeyBlock];
-  alignas(64) float space[kQueryTile * kLargestHead]; // out, or widened 16-bit queries
-  float *out = space;
+  alignas(64) float floatOut[kIsFloat<O> ? kSpace : kPad];
+  alignas(64) float widened[kIsFloat<T> ? kPad : kSpace]; // 16-bit queries
+  float *out = floatOut;
   int64_t query = tile.query, queries = tile.queries, width = shape.valueDim, pitch = padded(width);
-  if constexpr (!kIsFloat<T>)
+  bool fresh = begins && !head.continues;
+  if constexpr (!kIsFloat<O>)
     out = sums;
-  else if (!begins)
-    packRows(out, head.out, query, queries, width);
+  else if (!fresh)
+    loadSums(out, head, tile, width, begins);
   if (tile.seen(queries - 1) > 0) {
-    scoreTile(scores, tile, tileRows(head.q, query, queries, shape.headDim, space), block.kT,
+    scoreTile(scores, tile, tileRows(head.q, query, queries, shape.headDim, widened), block.kT,
               shape.headDim);
-    softmaxTile(scores, out, pitch, running, head, tile, shape.scale, begins);
-    weightTile(out, tile, scores, block.v, width, !begins);
+    softmaxTile(scores, out, pitch, running, head, tile, shape.scale, fresh);
+    weightTile(out, tile, scores, block.v, width, !fresh);
   }
-  if (!kIsFloat<T> && !ends)
+  if (!kIsFloat<O> && !ends)
     return;
   for (int64_t i = 0; i < queries; ++i) {
     float sum = running.sum[size_t(query + i)];
-    T *row = head.out.row(query + i);
+    O *row = head.out.row(query + i);
     // Every score is -inf. (No program asks for a query that sees no key at all.)
     bool hidden = sum == 0.0f, undefined = hidden && head.bias.data && !shape.zeroHidden;
     if (ends && hidden)
@@ -187,22 +210,26 @@ void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, const Sco
 }
 
 /// The operands of one call.
-template <typename T, typename B> struct Forward {
-  HeadsOf<T> out;
+template <typename T, typename B, typename O> struct Forward {
+  HeadsOf<O> out;
   float *logSumExp;
   HeadsOf<const T> q, k, v;
   const AttentionShape &shape;
   ScoresOf<const T> bias;
   B *biasData;
+  bool continues = false; ///< from what out and logSumExp hold
 
-  HeadForward<T, B> head(int64_t b, int64_t h) const {
-    return {headOf(out, b, h),
-            logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-            headOf(q, b, h),
-            headOf(bias, biasData, b, h),
-            Sight<int64_t>(shape, b),
-            layoutOf(shape, h),
-            HeadDrops(shape, b, h)};
+  float *logSumExpOf(int64_t b, int64_t h) const {
+    return logSumExp ? logSumExp + (b * shape.heads + h) * queryPitch(shape) : nullptr;
+  }
+  HeadForward<T, B, O> head(int64_t b, int64_t h) const {
+    return {headOf(out, b, h),      logSumExpOf(b, h),
+            headOf(q, b, h),        headOf(bias, biasData, b, h, firstNumber(shape.keys)),
+            RunSight(shape, b),     layoutOf(shape, h),
+            HeadDrops(shape, b, h), continues};
+  }
+  Running running(int64_t b, int64_t h) const {
+    return Running(shape, b, h, continues ? logSumExpOf(b, h) : nullptr);
   }
   void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
     block.need(columns, [&](int64_t key, int64_t keys) {
@@ -215,7 +242,7 @@ template <typename T, typename B> struct Forward {
   /// Computes the tiles of queries [first, last) that compute some of the block's keys.
   void tiles(KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first, int64_t last,
              float *sums) const {
-    HeadForward<T, B> of = head(b, h);
+    HeadForward<T, B, O> of = head(b, h);
     int64_t size = passSize(shape);
     for (int64_t query = first; query < last; query += kQueryTile) {
       const TileBlocks &blocks = running.blocks[size_t(query / kQueryTile)];
@@ -224,7 +251,7 @@ template <typename T, typename B> struct Forward {
       ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
       bool begins = block.first == blocks.first, ends = block.first == blocks.last;
       auto [pass, end] = tile.passes(size);
-      if (begins && ends && pass == end)
+      if (begins && ends && pass == end && !continues)
         ++end; // the queries see nothing
       for (int64_t i = pass; i < end; ++i) {
         tile.begin(i, size);
@@ -237,7 +264,7 @@ template <typename T, typename B> struct Forward {
 };
 
 /// Loops over blocks of keys outside, so each is packed once.
-template <typename B> void forwardHeads(const Forward<float, B> &call) {
+template <typename T, typename B> void forwardHeads(const Forward<T, B, float> &call) {
   const AttentionShape &shape = call.shape;
   BlockSpace<2> space(shape);
   KeyBlock block{{}, space.array(0), space.array(1)};
@@ -246,7 +273,7 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       std::vector<Running> running;
       for (int64_t g = 0; g < shape.groups; ++g)
-        running.emplace_back(shape, b, kv * shape.groups + g);
+        running.push_back(call.running(b, kv * shape.groups + g));
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
         block.begin(key, shape);
         for (int64_t g = 0; g < shape.groups; ++g)
@@ -258,7 +285,8 @@ template <typename B> void forwardHeads(const Forward<float, B> &call) {
 
 /// Loops outside over groups of as many queries as have their sums in float; key blocks are packed
 /// once per group.
-template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
+template <typename T, typename B, std::enable_if_t<!kIsFloat<T>, int> = 0>
+void forwardHeads(const Forward<T, B, T> &call) {
   constexpr int64_t kSums = 64 << 10;
   const AttentionShape &shape = call.shape;
   BlockSpace<2> space(shape);
@@ -268,7 +296,7 @@ template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
   std::vector<float> sums(size_t(std::min(queries, shape.sequence) * pitch));
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t h = 0; h < shape.heads; ++h) {
-      Running running(shape, b, h);
+      Running running = call.running(b, h);
       for (int64_t first = 0; first < shape.sequence; first += queries) {
         int64_t last = std::min(first + queries, shape.sequence);
         auto tile = running.blocks.begin() + first / kQueryTile;
@@ -293,11 +321,65 @@ template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
                         HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias) { \
     checkAttention(shape);                                                                         \
     withType(bias.data, [&](auto *data) {                                                          \
-      forwardHeads(Forward<T, std::remove_pointer_t<decltype(data)>>{out, logSumExp, q, k, v,      \
-                                                                     shape, bias, data});          \
+      forwardHeads(Forward<T, std::remove_pointer_t<decltype(data)>, T>{out, logSumExp, q, k, v,   \
+                                                                        shape, bias, data});       \
     });                                                                                            \
   }
 FOR_STORAGE(ATTENTION_FORWARD)
 #undef ATTENTION_FORWARD
+
+//===-- Steps -------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Sets the rows of queries that have seen no key.
+template <typename Rows>
+void setRows(const Rows &out, float *logSumExp, const AttentionShape &shape, float value,
+             float itsLogSumExp, bool onlyUnseen) {
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t h = 0; h < shape.heads; ++h) {
+      float *of = logSumExp + (b * shape.heads + h) * queryPitch(shape);
+      for (int64_t i = 0; i < shape.sequence; ++i)
+        if (!onlyUnseen || of[i] == kNone) {
+          fill(headOf(out, b, h).row(i), value, shape.valueDim);
+          of[i] = itsLogSumExp;
+        }
+    }
+}
+
+template <typename T>
+void forwardStep(HeadsOf<float> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,
+                 HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,
+                 bool continues) {
+  checkAttention(shape);
+  checkRuns(shape);
+  forRuns(shape, [&](AttentionShape pair, int64_t query, int64_t key) {
+    bool goesOn = continues || key > 0;
+    HeadsOf<float> outs = fromRow(out, query);
+    float *sums = logSumExp + query;
+    pair.zeroHidden = true;
+    if (hidesAll(pair))
+      return goesOn ? void() : setRows(outs, sums, pair, 0.0f, kNone, /*onlyUnseen=*/false);
+    ScoresOf<const T> scores = fromRow(bias, query);
+    withType(scores.data, [&](auto *data) {
+      using B = std::remove_pointer_t<decltype(data)>;
+      forwardHeads(Forward<T, B, float>{outs, sums, fromRow(q, query), fromRow(k, key),
+                                        fromRow(v, key), pair, scores, data, goesOn});
+    });
+  });
+  if (bias.data && !shape.zeroHidden)
+    setRows(out, logSumExp, shape, kNaN, kNaN, /*onlyUnseen=*/true);
+}
+
+} // namespace
+
+#define ATTENTION_STEP(T)                                                                          \
+  void attentionStep(HeadsOf<float> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k, \
+                     HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,      \
+                     bool continues) {                                                             \
+    forwardStep(out, logSumExp, q, k, v, shape, bias, continues);                                  \
+  }
+FOR_STORAGE(ATTENTION_STEP)
+#undef ATTENTION_STEP
 
 } // namespace partita_rt

@@ -151,6 +151,17 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
         check(ncclBroadcast(item.from, item.to + r * item.count * width, inside, type, r, comm,
                             stream));
     return;
+  case CollectiveKind::Shift:
+    check(ncclSend(item.from, n, type, int(shiftTarget(groupRank, groupSize, request.back)), comm,
+                   stream));
+    return check(ncclRecv(item.to, n, type, int(shiftSource(groupRank, groupSize, request.back)),
+                          comm, stream));
+  case CollectiveKind::AllToAll:
+    for (int r = 0; r < groupSize; ++r) {
+      check(ncclSend(item.from + r * item.count * width, n, type, r, comm, stream));
+      check(ncclRecv(item.to + r * item.count * width, n, type, r, comm, stream));
+    }
+    return;
   }
   fail("%s for %s: NCCL has no call for it here", nameOf(request.kind), request.why);
 }
@@ -203,6 +214,16 @@ void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, 
   if (inside < part)
     checkCuda(cudaMemsetAsync(target + inside, 0, size_t(part - inside), stream.handle),
               "clearing the padding");
+}
+
+void putShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
+              int64_t blocks, int64_t width) {
+  int64_t part = count * width, full = part * shard.ranks;
+  if (count == 0 || blocks == 0)
+    return;
+  checkCuda(cudaMemsetAsync(to, 0, size_t(full * blocks), stream.handle), "clearing a tensor");
+  copyRows(stream.handle, static_cast<char *>(to) + shard.rank * part, full,
+           static_cast<const char *>(from), part, part, blocks);
 }
 
 } // namespace partita_rt::cuda

@@ -34,8 +34,24 @@ struct AttentionDropout {
   const int64_t *key = nullptr;   ///< of the step (stepKey)
   const int64_t *micro = nullptr; ///< number of the micro-batch
   int64_t batch = 0, heads = 0;   ///< of the full tensor of a micro-batch
-  /// Null, or where the row-major index of this rank's first element in that tensor is.
+  /// Null, or where the row-major index of this rank's first element in that tensor is. For sequences of which
+  /// a rank has a part (SequenceRuns), of the element of its first sequence and head, and of query and key 0:
+  /// queries and keys are numbered by their runs.
   const int64_t *first = nullptr;
+};
+
+/// Where a rank's positions of a sequence lie in the full one: position i of n is number
+///     first[i / (n / runs)] + i % (n / runs)
+/// so that consecutive positions are consecutive within a run. A run begins at a multiple of its length. Ranks of
+/// context parallelism have one, or two if causal work is balanced: chunks r and 2c - 1 - r of 2c.
+struct SequenceRuns {
+  int64_t full = 0; ///< positions of the full sequence; 0: the rank has it
+  int64_t runs = 1; ///< divides the rank's positions
+  /// Null: the rank has the full sequence. On a GPU in device memory.
+  const int64_t *first = nullptr;
+  /// Positions from one of the rank's sequences to the next in logSumExp, firstKeys and workspaces; 0: as many
+  /// as a sequence has. Not 0 if this is a part of the rank's sequences.
+  int64_t pitch = 0;
 };
 
 struct AttentionShape {
@@ -55,9 +71,13 @@ struct AttentionShape {
   const int32_t *firstKeys = nullptr;
   AttentionDropout dropout = {};
   /// Null, or which blocks of the scores are computed: the others are hidden, as if they were -inf, and not
-  /// touched. Every layout has n * size == sequence == keySequence. On a GPU, layouts and all they point to
-  /// lie in device memory.
+  /// touched. Every layout has n * size == sequence == keySequence, or, of sequences of which a rank has a part,
+  /// their full lengths; every run of these has a multiple of the size, so it begins at a block. On a
+  /// GPU, layouts and all they point to lie in device memory.
   const BlockLayouts *blocks = nullptr;
+  /// For attentionStep and attentionStepBackward alone: which of the full sequences these queries and keys are. All
+  /// of the above then speaks of positions and lengths of the full sequences.
+  SequenceRuns queries = {}, keys = {};
 };
 
 /// A bias added to the scores: element (b, h, i, j) is data[b * batchStride + h * headStride + i *
@@ -98,6 +118,46 @@ PARTITA_RT_ATTENTION_BACKWARD(float)
 PARTITA_RT_ATTENTION_BACKWARD(Half)
 PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 #undef PARTITA_RT_ATTENTION_BACKWARD
+
+/// One step of attention whose keys come in parts (ring attention, Liu et al., arXiv 2310.01889): what
+/// attentionForward does, with these keys alone, whatever their order. out and logSumExp are the state from one
+/// step to the next: the normalized sums, always float, and the logarithms of their denominators; a query that
+/// has seen no key yet has 0 and -inf. The first step (not `continues`) overwrites both, the others add their keys:
+/// after the last one they are those of attentionForward with all keys, up to rounding. One step with all keys
+/// has the very bits of attentionForward.
+///
+/// Queries and keys are those of shape.queries and shape.keys: causal, window, firstKeys (global numbers; one per
+/// query of the rank), dropout and blocks go by their positions in the full sequences. A bias has a row for each query
+/// of the rank, and columns of all keys of the full sequence. Pairs of runs whose scores are all hidden cost
+/// nothing.
+///
+/// zeroHidden concerns queries that have seen no key with a finite score when this step ends: set it in all steps
+/// except the last, and there to what the whole attention says. A query all of whose biased scores are so low that
+/// they absorb the logarithm of a count (below -1e30) gets the mean of its steps' means, not of its keys.
+#define PARTITA_RT_ATTENTION_STEP(T)                                                               \
+  void attentionStep(HeadsOf<float> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k, \
+                     HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,      \
+                     bool continues);
+PARTITA_RT_ATTENTION_STEP(float)
+PARTITA_RT_ATTENTION_STEP(Half)
+PARTITA_RT_ATTENTION_STEP(BFloat16)
+#undef PARTITA_RT_ATTENTION_STEP
+
+/// The gradients of one step, from the final out (rounded to T) and logSumExp of all steps. dq, dk and dv are sums in
+/// float, laid out as they like: each is overwritten, or added to if addToQueries (dq) or addToKeys (dk, dv) says
+/// so. dbias, laid out as the bias, is always added to: the caller zeroes it before the first step.
+/// workspace: attentionStepWorkspaceOnCpu floats, on a GPU attentionWorkspaceOnCuda. One step with all keys that adds
+/// to nothing has, before rounding to T, the bits of attentionBackward.
+#define PARTITA_RT_ATTENTION_STEP_BACKWARD(T)                                                      \
+  void attentionStepBackward(                                                                      \
+      HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv, float *workspace,                   \
+      HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
+      HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias, \
+      Scores dbias, bool addToQueries, bool addToKeys);
+PARTITA_RT_ATTENTION_STEP_BACKWARD(float)
+PARTITA_RT_ATTENTION_STEP_BACKWARD(Half)
+PARTITA_RT_ATTENTION_STEP_BACKWARD(BFloat16)
+#undef PARTITA_RT_ATTENTION_STEP_BACKWARD
 
 /// AttentionShape::firstKeys of packed sequences: starts[row, i] is the first position of the document
 /// that position i belongs to. A document is a run of equal ids [rows, width]; an id that comes back

@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_ATTENTION_SIGHT_H
 #define PARTITA_RT_ATTENTION_SIGHT_H
 
+#include "partita_rt/attention_runs.h"
 #include "partita_rt/host_device.h"
 #include "partita_rt/kernels.h"
 
@@ -12,31 +13,61 @@ namespace partita_rt {
 /// One sequence's: query i sees keys first(i) .. end(i) - 1. Both are nondecreasing in i, so that
 /// consecutive queries see one range of keys, and consecutive keys are seen by one range of queries.
 /// Int: of positions. kDocuments: false in kernels for calls without first keys, which need registers
-/// for them.
-template <typename Int, bool kDocuments = true> struct Sight {
+/// for them. kRuns: the queries and the keys may each be one run of a longer sequence (SequenceRuns);
+/// they are numbered from 0 here, keys of the full sequence from -keyNumber to `last`.
+template <typename Int, bool kDocuments = true, bool kRuns = false> struct Sight {
   Int queries, keys, window;
   bool causal;
   const int32_t *firstKeys; ///< of each query, unless null
+  Int queryNumber = 0,
+      keyNumber = 0;                ///< in the full sequences, of the first query and the first key
+  Int runDiagonal = 0, runLast = 0; ///< if kRuns, of these
 
   PARTITA_RT_HOST_DEVICE Sight(const AttentionShape &shape, int64_t sequence)
-      : queries(Int(shape.sequence)), keys(Int(shape.keySequence)),
-        window(Int(shape.window < shape.keySequence ? shape.window : shape.keySequence)),
+      : queries(Int(shape.sequence)), keys(Int(shape.keySequence)), window(Int(shape.window)),
         causal(shape.causal),
-        firstKeys(shape.firstKeys ? shape.firstKeys + sequence * shape.sequence : nullptr) {}
-
-  PARTITA_RT_HOST_DEVICE Int end(Int query) const {
-    Int seen = query + 1 + keys - queries;
-    return !causal || seen > keys ? keys : seen > 0 ? seen : 0;
+        firstKeys(shape.firstKeys ? shape.firstKeys + sequence * queryPitch(shape) : nullptr) {
+    int64_t all = shape.keySequence;
+    if constexpr (kRuns) {
+      all = fullLength(shape.keys, all);
+      queryNumber = Int(firstNumber(shape.queries));
+      keyNumber = Int(firstNumber(shape.keys));
+      runLast = Int(all) - keyNumber;
+      runDiagonal = runLast + queryNumber - Int(fullLength(shape.queries, shape.sequence));
+    }
+    if (shape.window > all)
+      window = Int(all);
   }
-  /// Also of a query after the last one, in a tile's empty rows.
-  PARTITA_RT_HOST_DEVICE Int first(Int query) const {
-    Int first = window ? end(query) - window : 0;
+
+  /// Where the keys of the full sequence end.
+  PARTITA_RT_HOST_DEVICE Int last() const {
+    if constexpr (kRuns)
+      return runLast;
+    return keys;
+  }
+  /// A causal mask lets query i see keys up to i + diagonal().
+  PARTITA_RT_HOST_DEVICE Int diagonal() const {
+    if constexpr (kRuns)
+      return runDiagonal;
+    return keys - queries;
+  }
+
+  /// Of the full sequence's keys, the end of those that a query sees,
+  PARTITA_RT_HOST_DEVICE Int endOfAll(Int query) const {
+    Int seen = query + 1 + diagonal(), none = -keyNumber;
+    return !causal || seen > last() ? last() : seen > none ? seen : none;
+  }
+  /// and their first. Also of a query after the last one, in a tile's empty rows.
+  PARTITA_RT_HOST_DEVICE Int firstOfAll(Int query) const {
+    Int none = -keyNumber, first = window ? endOfAll(query) - window : none;
     if (kDocuments && firstKeys) {
-      Int document = Int(firstKeys[query < queries ? query : queries - 1]);
+      Int document = Int(firstKeys[query < queries ? query : queries - 1]) - keyNumber;
       first = first > document ? first : document;
     }
-    return first > 0 ? first : 0;
+    return first > none ? first : none;
   }
+  PARTITA_RT_HOST_DEVICE Int end(Int query) const { return inside(endOfAll(query)); }
+  PARTITA_RT_HOST_DEVICE Int first(Int query) const { return inside(firstOfAll(query)); }
   /// May keys before those that a query sees be hidden from it?
   PARTITA_RT_HOST_DEVICE bool hidesBefore() const {
     return window != 0 || (kDocuments && firstKeys);
@@ -53,16 +84,16 @@ template <typename Int, bool kDocuments = true> struct Sight {
 
   /// The first query that sees the key or a later one.
   PARTITA_RT_HOST_DEVICE Int firstQuery(Int key) const {
-    Int query = causal ? key + queries - keys : 0;
+    Int query = causal ? key - diagonal() : 0;
     return query < 0 ? 0 : query > queries ? queries : query;
   }
   /// The end of the queries that see a key before `keyEnd`: those after it only see later ones.
   PARTITA_RT_HOST_DEVICE Int endQuery(Int keyEnd) const {
     Int end = queries;
-    if (window && causal) { // query + 1 + keys - queries - window < keyEnd
-      Int after = keyEnd + window - 1 - (keys - queries);
+    if (window && causal) { // query + 1 + diagonal() - window < keyEnd
+      Int after = keyEnd + window - 1 - diagonal();
       end = after < end ? after : end;
-    } else if (window && keyEnd <= keys - window) {
+    } else if (window && keyEnd <= last() - window) {
       end = 0;
     }
     if (!kDocuments || !firstKeys)
@@ -70,14 +101,24 @@ template <typename Int, bool kDocuments = true> struct Sight {
     Int low = 0, high = end > 0 ? end : 0;
     while (low < high) {
       Int middle = low + (high - low) / 2;
-      if (firstKeys[middle] < keyEnd)
+      if (Int(firstKeys[middle]) - keyNumber < keyEnd)
         low = middle + 1;
       else
         high = middle;
     }
     return low;
   }
+
+private:
+  /// The nearest of these keys, or their end. Without runs, no key of the full sequence lies elsewhere.
+  PARTITA_RT_HOST_DEVICE Int inside(Int key) const {
+    if constexpr (kRuns)
+      return key < 0 ? 0 : key > keys ? keys : key;
+    return key;
+  }
 };
+/// Of any call.
+using RunSight = Sight<int64_t, true, true>;
 
 } // namespace partita_rt
 

@@ -15,7 +15,15 @@ namespace partita_rt {
 /// The max number of pipeline stages, whose ranks a collective may join.
 inline constexpr int kMaxStages = 64;
 
-enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
+enum class CollectiveKind : uint8_t {
+  AllReduce,
+  ReduceScatter,
+  AllGather,
+  Broadcast,
+  Barrier,
+  Shift,
+  AllToAll
+};
 
 /// What a rank has before or after a collective.
 enum class Extent : uint8_t {
@@ -57,6 +65,12 @@ inline constexpr CollectiveRow kCollectives[] = {
     {CollectiveKind::Barrier, "Barrier", "barrier", "barrier", std::nullopt,
      /*inPrograms=*/false, Extent::Shard, Extent::Shard, /*inPlace=*/true, /*reduces=*/false,
      /*ahead=*/false, "waits for all"},
+    {CollectiveKind::Shift, "Shift", "shift", "shift", CollectiveKind::Shift,
+     /*inPrograms=*/true, Extent::Shard, Extent::Shard, /*inPlace=*/false, /*reduces=*/false,
+     /*ahead=*/true, "takes the shard of a neighbour in the ring of ranks"},
+    {CollectiveKind::AllToAll, "AllToAll", "all_to_all", "allToAll", CollectiveKind::AllToAll,
+     /*inPrograms=*/true, Extent::Full, Extent::Full, /*inPlace=*/false, /*reduces=*/false,
+     /*ahead=*/false, "splits it along another dimension"},
 };
 inline constexpr int kCollectiveKinds = int(sizeof(kCollectives) / sizeof(kCollectives[0]));
 
@@ -68,6 +82,15 @@ constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
     if (name == row.name)
       return &row;
   return nullptr;
+}
+
+/// The neighbours in the ring of ranks whose shard a shift brings to `rank`, and that gets this rank's: without
+/// `back`, shards go to the next rank, from the last one to rank 0. A shift and a shift back cancel each other.
+constexpr int64_t shiftSource(int64_t rank, int64_t ranks, bool back) {
+  return (rank + (back ? 1 : ranks - 1)) % ranks;
+}
+constexpr int64_t shiftTarget(int64_t rank, int64_t ranks, bool back) {
+  return shiftSource(rank, ranks, !back);
 }
 
 /// Returns the bytes of one rank in one call, as the runtime counts and the census announces them:

@@ -51,7 +51,8 @@ struct Buffer {
 /// size() * count elements, one of the shard has count. (Several blocks: an inner dimension is
 /// split.) The collective's row says which side is full and which a shard (collectives.h). If both
 /// are full, `count` and `blocks` describe both: rank r's block goes to rank r, and the block from
-/// rank r takes its place; it cannot be in-place. With one block it may
+/// rank r takes its place; it cannot be in-place. If both are shards, of one rank and of its neighbour,
+/// `from` and `to` are different memory of blocks * count elements. With one block and one full side it may
 /// be in-place: the shard may be the r-th shard of the full tensor itself.
 ///
 /// A full tensor of one block may have fewer elements, `fullCount`, than all shards together. The rest
@@ -97,6 +98,14 @@ inline Pending reduceScatterStart(Communicator &group, Transfers transfers, cons
 inline Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
   return startCollective(group, CollectiveKind::AllGather, transfers, why);
 }
+/// Sets every `to` to the `from` of the rank before this one in the ring (shiftSource), with `back` to that of
+/// the rank behind: K and V of ring attention in one call (Liu et al., arXiv 2310.01889).
+Pending shiftStart(Communicator &group, Transfers transfers, const char *why, bool back = false);
+/// Exchanges blocks: block r of `from` goes to rank r (Transfer). Where one dimension is cut and another joined, as
+/// in Ulysses attention (arXiv 2309.14509), the caller packs both sides so that they have the same blocks.
+inline Pending allToAllStart(Communicator &group, Transfers transfers, const char *why) {
+  return startCollective(group, CollectiveKind::AllToAll, transfers, why);
+}
 /// Copies group rank `root`'s buffer to all.
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why);
 Pending barrierStart(Communicator &group, const char *why);
@@ -121,6 +130,12 @@ inline void reduceScatter(Communicator &group, Transfers transfers, const char *
 inline void allGather(Communicator &group, Transfers transfers, const char *why) {
   wait(allGatherStart(group, transfers, why));
 }
+inline void shift(Communicator &group, Transfers transfers, const char *why, bool back = false) {
+  wait(shiftStart(group, transfers, why, back));
+}
+inline void allToAll(Communicator &group, Transfers transfers, const char *why) {
+  wait(allToAllStart(group, transfers, why));
+}
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 
@@ -141,6 +156,14 @@ void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t block
   }
   for (int64_t block = 0; block < blocks; ++block)
     std::copy_n(from + (block * shard.ranks + shard.rank) * count, count, to + block * count);
+}
+
+/// A full tensor of zeros, with the rank's shard in its place: takeShard's transpose.
+template <typename T>
+void putShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks) {
+  std::fill_n(to, blocks * shard.ranks * count, T(0));
+  for (int64_t block = 0; block < blocks; ++block)
+    std::copy_n(from + block * count, count, to + (block * shard.ranks + shard.rank) * count);
 }
 
 /// Calls and bytes issued so far.

@@ -28,6 +28,10 @@ constexpr int64_t attentionWorkspaceOnCpu(const AttentionWork &work) {
   return work.queries + (work.isFloat ? 0 : work.groups * work.sequence * row);
 }
 
+/// Returns the CPU's workspace of one step of attention's backward pass: delta of each query (batch * heads *
+/// sequence).
+constexpr int64_t attentionStepWorkspaceOnCpu(int64_t queries) { return queries; }
+
 /// Returns the GPU's workspace, the same for all types: delta and the share of each query (batch *
 /// heads * sequence).
 constexpr int64_t attentionWorkspaceOnCuda(int64_t queries) { return 2 * queries; }

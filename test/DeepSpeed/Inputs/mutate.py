@@ -168,7 +168,7 @@ def illegal(lines, rng):
         ("", '"amp": {"enabled": true},', "Apex"),
         ("", '"gradient_allreduce_op": "sum",', "mean loss"),
         ("", '"pipeline": {"stages": 2},', "but the mesh has no axis pp"),
-        ("", '"sequence_parallel_size": 2,', "Ulysses"),
+        ("", '"sequence_parallel_size": 2,', "cp=2"),
         ("", '"tensor_parallel": {"autotp_size": 4},', "but the mesh"),
         ("", '"elasticity": {"enabled": true},', "one mesh"),
         ("", '"wandb": {"enabled": true},', "switched on"),

@@ -25,6 +25,17 @@ void takeShard(const Stream &stream, ShardOf shard, const T *from, T *to, int64_
   takeShard(stream, shard, from, to, count, blocks, fullCount, int64_t(sizeof(T)));
 }
 
+/// putShard of elements of `width` bytes.
+void putShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
+              int64_t blocks, int64_t width);
+
+/// A full tensor of zeros, with the rank's shard in its place, like comm.h's, on the device.
+template <typename T>
+void putShard(const Stream &stream, ShardOf shard, const T *from, T *to, int64_t count,
+              int64_t blocks) {
+  putShard(stream, shard, from, to, count, blocks, int64_t(sizeof(T)));
+}
+
 } // namespace partita_rt::cuda
 
 #endif // PARTITA_RT_CUDA_COMM_H

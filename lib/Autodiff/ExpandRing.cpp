@@ -1,0 +1,221 @@
+//===- ExpandRing.cpp - writes attention in a ring out as steps -----------------------------------===//
+//
+// Of c ranks in a ring, each begins with its own keys and values, and passes on those that it has worked
+// with: in step j it has those of the rank j places before it. The next ones travel during a step: their
+// shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
+// arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
+// Steps in which no rank sees a key are left out: of those that end a window, the shifts, too.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Autodiff/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_EXPANDRINGPASS
+#include "partita/Autodiff/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// The length of queries or keys: in full and on one rank.
+struct Length {
+  int64_t full, own;
+  Length(Value value)
+      : full(par::Layout::of(value.getType()).shape[1]),
+        own(cast<RankedTensorType>(value.getType()).getDimSize(1)) {}
+};
+
+/// The steps of one attention, forward or backward.
+template <typename Op> class Ring {
+public:
+  explicit Ring(Op op)
+      : op(op), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
+        ranks(par::ranksOver(op, axis)), queries(op.getQ()), keys(op.getK()), k(op.getK()),
+        v(op.getV()) {
+    for (int64_t step = 0; step < ranks; ++step)
+      if (isSeen(step))
+        last = step;
+  }
+
+  /// Does a query of any rank see a key of the rank so many places before it?
+  bool isSeen(int64_t step) {
+    int64_t ahead = keys.full - queries.full; // of the last key before the last query
+    for (int64_t rank = 0; rank < ranks && op.getCausal(); ++rank) {
+      int64_t other = (rank - step + ranks) % ranks;
+      int64_t firstQuery = rank * queries.own + ahead, firstKey = other * keys.own;
+      bool isPast = firstKey <= firstQuery + queries.own - 1;
+      bool isInside = !op.getWindow() ||
+                      firstKey + keys.own - 1 > firstQuery - static_cast<int64_t>(*op.getWindow());
+      if (isPast && isInside)
+        return true;
+    }
+    return !op.getCausal();
+  }
+
+  /// Calls work(step, k, v) for every step with keys that a rank sees.
+  template <typename F> void steps(F work) {
+    for (int64_t step = 0; step <= last; ++step) {
+      Value ownK = k, ownV = v;
+      if (step < last) {
+        auto next = shift({k, v}, /*back=*/false, "keys and values");
+        k = next[0];
+        v = next[1];
+        ++shifts;
+      }
+      if (isSeen(step))
+        work(step, ownK, ownV);
+    }
+  }
+
+  SmallVector<Value> shift(ValueRange values, bool back, StringRef what) {
+    return SmallVector<Value>(
+        par::ShiftOp::create(builder, reason(), values.getTypes(), values, axis,
+                             back ? builder.getUnitAttr() : UnitAttr(), builder.getStringAttr(what))
+            .getResults());
+  }
+
+  /// Where the shard of a sequence begins that the rank so many places before has.
+  Value firstOf(const Length &length, int64_t behind) {
+    par::Layout layout(ranks);
+    layout.shard(axis, 0);
+    auto type = RankedTensorType::get({1}, builder.getI64Type(), layout.encoding(op.getContext()));
+    return par::FirstIndexOp::create(builder, loc, type, length.full, behind);
+  }
+
+  /// The type of a sum of such values.
+  static RankedTensorType sumType(Value like) {
+    auto type = cast<RankedTensorType>(like.getType());
+    return type.getElementType().isF64() ? type
+                                         : type.clone(Float32Type::get(type.getContext()));
+  }
+
+  Value add(Value a, Value b) {
+    return a && b ? tx::AddOp::create(builder, loc, ValueRange{a, b})->getResult(0) : a ? a : b;
+  }
+
+  void replace(OpResult result, Value with) {
+    if (with.getType() != result.getType())
+      with = tx::CastOp::create(builder, loc, result.getType(), with);
+    result.replaceAllUsesWith(with);
+  }
+
+  Op op;
+  OpBuilder builder;
+  Location loc;
+  StringAttr axis;
+  int64_t ranks;
+  Length queries, keys;
+  Value k, v;
+  int64_t last = 0, shifts = 0;
+
+private:
+  /// Why the ranks pass their keys on: the axis splits the letter of both sequences.
+  Location reason() {
+    MLIRContext *context = op.getContext();
+    auto string = [&](StringRef text) { return StringAttr::get(context, text); };
+    train::LayerAttr layer = train::LayerAttr::of(op);
+    auto seed = par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
+    return par::withCause(
+        loc, par::CauseAttr::get(context, par::Role::Passed, string("r"),
+                                 string(op.getShardRule()), string(op->getName().getStringRef()),
+                                 string(provenance::nameOf(op)),
+                                 layer ? layer.getNumber() : par::CauseAttr::kBefore,
+                                 layer ? layer.getCount() : 0, seed));
+  }
+};
+
+void expand(tx::AttentionOp op) {
+  Ring<tx::AttentionOp> ring(op);
+  Value out, lse, firstQuery = ring.firstOf(ring.queries, 0);
+  ring.steps([&](int64_t step, Value k, Value v) {
+    // A query that has seen no key so far may see one in a later step.
+    UnitAttr zeroHidden =
+        step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
+    auto made = tx::AttentionStepOp::create(
+        ring.builder, ring.loc, TypeRange{ring.sumType(op.getOut()), op.getLse().getType()},
+        op.getQ(), k, v, out, lse, op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
+        op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
+        op.getCausalAttr(), op.getWindowAttr(), zeroHidden, op.getRatioAttr(), op.getIdAttr(),
+        op.getFullShapeAttr(), op.getRingAttr());
+    out = made.getOut();
+    lse = made.getLse();
+  });
+  ring.replace(cast<OpResult>(op.getOut()), out);
+  ring.replace(cast<OpResult>(op.getLse()), lse);
+  op.erase();
+}
+
+void expand(tx::AttentionGradOp op) {
+  Ring<tx::AttentionGradOp> ring(op);
+  Value dq, dbias, firstQuery = ring.firstOf(ring.queries, 0);
+  SmallVector<Value> own(2), passing(2); // gradients of the rank's own keys and values; of those that pass by
+  int64_t at = 0;                        // the places that the passing ones have travelled
+  SmallVector<Type> types{ring.sumType(op.getDq()), ring.sumType(op.getDk()),
+                          ring.sumType(op.getDv())};
+  if (op.getDbias())
+    types.push_back(ring.sumType(op.getDbias()));
+  ring.steps([&](int64_t step, Value k, Value v) {
+    for (; passing[0] && at < step; ++at)
+      passing = ring.shift(passing, /*back=*/false, "gradients of keys and values");
+    at = step;
+    auto made = tx::AttentionStepGradOp::create(
+        ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
+        passing[0], passing[1], op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
+        op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
+        op.getCausalAttr(), op.getWindowAttr(), op.getZeroHiddenAttr(), op.getRatioAttr(),
+        op.getIdAttr(), op.getFullShapeAttr(), op.getRingAttr());
+    dq = made.getDq();
+    dbias = ring.add(dbias, made.getDbias());
+    (step == 0 ? own : passing) = {made.getDk(), made.getDv()};
+  });
+  if (passing[0]) {
+    bool back = at < ring.ranks - at; // the shorter way home
+    for (int64_t left = back ? at : ring.ranks - at; left > 0; --left)
+      passing = ring.shift(passing, back, "gradients of keys and values");
+  }
+  ring.replace(cast<OpResult>(op.getDq()), dq);
+  ring.replace(cast<OpResult>(op.getDk()), ring.add(passing[0], own[0]));
+  ring.replace(cast<OpResult>(op.getDv()), ring.add(passing[1], own[1]));
+  if (op.getDbias())
+    ring.replace(cast<OpResult>(op.getDbias()), dbias);
+  op.erase();
+}
+
+struct ExpandRing : partita::impl::ExpandRingPassBase<ExpandRing> {
+  void runOnOperation() override {
+    WalkResult walked = getOperation().walk([&](Operation *op) -> WalkResult {
+      if (auto attention = dyn_cast<tx::AttentionOp>(op))
+        return visit(attention);
+      if (auto grad = dyn_cast<tx::AttentionGradOp>(op))
+        return visit(grad);
+      return WalkResult::advance();
+    });
+    if (walked.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  template <typename Op> WalkResult visit(Op op) {
+    if (!op.getRingAttr())
+      return WalkResult::advance();
+    if (auto function = op->template getParentOfType<func::FuncOp>();
+        !function->hasAttr(par::ParDialect::kNoCotangents))
+      return op.emitError() << "is not differentiated yet, and its steps have no gradient";
+    ++expanded;
+    if (par::Layout::of(op.getQ().getType()).splits[1].empty())
+      op.removeRingAttr(); // every rank has the full sequences
+    else
+      expand(op);
+    return WalkResult::skip();
+  }
+};
+
+} // namespace

@@ -1,0 +1,241 @@
+//===- SeedContext.cpp - partition-seed-context -----------------------------------------------------===//
+//
+// Every attention gets what it would need, a ring or exchanges of heads for positions, before the splits
+// are followed, and loses it again if nothing splits its sequences.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Tx/Tx.h"
+#include "lib/Partition/SequenceSplit.h"
+#include "partita/Analysis/Preconditions.h"
+#include "partita/Partition/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <numeric>
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONSEEDCONTEXTPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct PartitionSeedContext : partita::impl::PartitionSeedContextPassBase<PartitionSeedContext> {
+  using PartitionSeedContextPassBase::PartitionSeedContextPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(expectUnpartitionedForward(*this, module)))
+      return signalPassFailure();
+    ranks = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+    if (how != "auto" && how != "ring" && how != "all-to-all") {
+      module.emitError() << "--context-parallel: '" << how
+                         << "' is unknown; known: auto, ring, all-to-all";
+      return signalPassFailure();
+    }
+    if (ranks <= 1 && how != "auto") {
+      module.emitError() << "--context-parallel " << how << " splits sequences over mesh axis '"
+                         << par::kContextAxis << "', of which there is one rank; a mesh with "
+                         << par::kContextAxis << "=2 or more has what it splits";
+      return signalPassFailure();
+    }
+    if (ranks > 1 && failed(split(module)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult split(ModuleOp module) {
+    SmallVector<tx::AttentionOp> attentions;
+    module.walk([&](tx::AttentionOp op) { attentions.push_back(op); });
+    axis = StringAttr::get(&getContext(), par::kContextAxis);
+    if (attentions.empty())
+      return module.emitError() << "context parallelism (mesh axis '" << par::kContextAxis
+                                << "') exchanges keys between the ranks that share a sequence, and no "
+                                   "attention of this model is recognized; take dp instead";
+    if (failed(prepare(module, attentions)))
+      return failure();
+    SampleSplits splits(module, par::kContextAxis);
+    if (failed(splits.run()))
+      return failure();
+    bool any = false;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      SequenceSplit sequence(function, splits);
+      if (failed(sequence.runFromInputs()))
+        return failure();
+      inputs += sequence.inputs;
+      gathers += sequence.gathers;
+      narrows += sequence.narrows;
+      function.walk([&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits); });
+      function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
+      function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
+    }
+    if (!any)
+      return module.emitError() << "context parallelism (mesh axis '" << par::kContextAxis
+                                << "') finds nothing to split: no attention is over the sequence of an "
+                                   "input; take dp instead";
+    return success();
+  }
+
+  //===- Choosing
+
+  /// Ranks among which tensor parallelism splits an attention's heads.
+  int64_t headRanks(tx::AttentionOp op, const Propagation &propagation, par::MeshAttr mesh) {
+    int64_t parts = 1;
+    for (const par::AxisSplit &split : propagation.layoutOf(op.getQ()).splits[2])
+      parts *= mesh.sizeOf(split.axis);
+    return parts;
+  }
+
+  /// Why its heads cannot be dealt out to the ranks of cp; empty if they can.
+  std::string headProblem(tx::AttentionOp op, int64_t others) {
+    int64_t heads = op.getQ().getType().getDimSize(2), keys = op.getK().getType().getDimSize(2);
+    std::string within =
+        others > 1 ? (" times the " + Twine(others) + " of tp").str() : std::string();
+    if (heads % (ranks * others) != 0)
+      return llvm::formatv("deals out {0} heads to {1} ranks{2}, which do not divide them", heads,
+                           ranks, within)
+          .str();
+    if (others > 1 && keys > 1 && keys % (ranks * others) != 0)
+      return llvm::formatv("deals out {0} key heads to {1} ranks{2}, which do not divide them", keys,
+                           ranks, within)
+          .str();
+    if (others > 1 && op.getRatio())
+      return "numbers the elements that dropout drops by the heads of one rank, which tp and cp split "
+             "together";
+    return {};
+  }
+
+  /// Elements that a rank sends and receives per layer, forward and backward, in units of a query head's on one rank.
+  double ringElements(tx::AttentionOp op) {
+    double keys = double(op.getK().getType().getDimSize(2)) * op.getK().getType().getDimSize(1);
+    return double(ranks - 1) * 8 * keys; // K and V, twice; their gradients, of twice as many bytes
+  }
+  double exchangedElements(tx::AttentionOp op) {
+    double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
+    int64_t heads = op.getK().getType().getDimSize(2);
+    double keys = double(heads == 1 ? ranks : std::lcm(heads, ranks)) * op.getK().getType().getDimSize(1);
+    return double(ranks - 1) / double(ranks) * (4 * queries + 4 * keys) ;
+  }
+
+  /// All attentions alike: in a ring, or with their heads dealt out, whichever takes fewer bytes.
+  LogicalResult prepare(ModuleOp module, ArrayRef<tx::AttentionOp> attentions) {
+    par::MeshAttr mesh = par::MeshAttr::of(module);
+    Propagation propagation(module, mesh);
+    if (failed(propagation.run()))
+      return failure();
+    SmallVector<int64_t> others;
+    double ring = 0, exchanged = 0;
+    bool deals = how != "ring", mustDeal = false;
+    for (tx::AttentionOp op : attentions) {
+      others.push_back(headRanks(op, propagation, mesh));
+      std::string problem = headProblem(op, others.back());
+      if (!problem.empty() && how == "all-to-all")
+        return op.emitError() << "--context-parallel all-to-all " << problem
+                              << "; take ring, or another size of " << axis.getValue();
+      deals &= problem.empty();
+      mustDeal |= op.getBlocksAttr() != nullptr;
+      ring += ringElements(op);
+      exchanged += exchangedElements(op);
+    }
+    if (how == "auto")
+      deals &= mustDeal || exchanged < ring;
+    for (auto [op, parts] : llvm::zip(attentions, others))
+      if (failed(deals ? deal(op, parts) : allow(op)))
+        return failure();
+    return success();
+  }
+
+  //===- A ring
+
+  /// Queries and keys are dealt out alike: one of the two lengths has to divide the other.
+  LogicalResult allow(tx::AttentionOp op) {
+    int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
+    if (std::min(s, t) < 1 || std::max(s, t) % std::min(s, t) != 0)
+      return op.emitError() << "context parallelism in a ring deals out " << s << " queries and " << t
+                            << " keys of one attention alike, for which one number has to divide the "
+                               "other; take lengths of which one divides the other, or "
+                               "--context-parallel all-to-all";
+    if (op.getBlocksAttr())
+      return op.emitError() << "computes blocks of scores alone, for which context parallelism has no "
+                               "ring; take --context-parallel all-to-all, or leave "
+                            << axis.getValue() << " at 1";
+    op.setRingAttr(axis);
+    return success();
+  }
+
+  bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits) {
+    if (!op.getRingAttr())
+      return false;
+    std::optional<unsigned> letter = sequence.letterOf(op);
+    if (letter && splits.propagation.ruleOf(op).letters[*letter].name == "r") {
+      ++rings;
+      return true;
+    }
+    op.removeRingAttr();
+    return false;
+  }
+
+  //===- Heads dealt out
+
+  /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
+  /// ranks, which gather it; key heads that the ranks do not divide are repeated as often as needed.
+  LogicalResult deal(tx::AttentionOp op, int64_t others) {
+    OpBuilder builder(op);
+    int64_t keys = op.getK().getType().getDimSize(2);
+    if (keys > 1 && keys % (ranks * others) != 0) {
+      SmallVector<Value> results = op.splitForm(builder, ranks * others);
+      if (results.empty())
+        return op.emitError() << "--context-parallel all-to-all cannot repeat " << keys
+                              << " key heads for " << ranks << " ranks; take ring";
+      op->replaceAllUsesWith(results);
+      auto repeated = results.front().getDefiningOp<tx::AttentionOp>();
+      builder.setInsertionPoint(repeated);
+      op.erase();
+      op = repeated;
+    }
+    auto exchange = [&](Value value, int64_t from, int64_t to) {
+      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, axis,
+                                     builder.getI64IntegerAttr(from), builder.getI64IntegerAttr(to),
+                                     builder.getI64IntegerAttr(others), StringAttr());
+    };
+    for (unsigned operand = 0; operand < (keys > 1 ? 3u : 1u); ++operand)
+      op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
+    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
+      op.getBiasMutable().assign(par::NarrowOp::create(
+          builder, op.getLoc(), bias.getType(), bias, axis, builder.getI64IntegerAttr(1),
+          builder.getI64IntegerAttr(others), StringAttr()));
+    builder.setInsertionPointAfter(op);
+    par::AllToAllOp back = exchange(op.getOut(), 2, 1);
+    op.getOut().replaceAllUsesExcept(back.getResult(), back);
+    return success();
+  }
+
+  /// The bias of the heads of a rank is that of all heads, where these are not dealt out.
+  void restoreBias(tx::AttentionOp op, const SequenceSplit &sequence) {
+    auto exchange = op.getQ().getDefiningOp<par::AllToAllOp>();
+    auto narrow = op.getBias() ? op.getBias().getDefiningOp<par::NarrowOp>() : par::NarrowOp();
+    if (!exchange || sequence.isNeeded(exchange) || !narrow || narrow.getAxisAttr() != axis)
+      return;
+    op.getBiasMutable().assign(narrow.getValue());
+    narrow.erase();
+  }
+
+  bool keeps(par::AllToAllOp op, const SequenceSplit &sequence) {
+    if (sequence.isNeeded(op)) {
+      ++exchanges;
+      return true;
+    }
+    op.getResult().replaceAllUsesWith(op.getValue());
+    op.erase();
+    return false;
+  }
+
+  int64_t ranks = 1;
+  StringAttr axis;
+};
+
+} // namespace

@@ -1,0 +1,61 @@
+// RUN: partita-opt %s --expand-ring --split-input-file --verify-diagnostics | FileCheck %s
+
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
+
+// Two steps; the second block of keys travels during the first. What no query sees yet is hidden, not NaN.
+// CHECK-LABEL: func.func @two
+// CHECK-SAME: %[[Q:[a-z0-9]+]]: {{[^%]*}}%[[K:[a-z0-9]+]]: {{[^%]*}}%[[V:[a-z0-9]+]]:
+// CHECK: %[[F:.*]] = par.first_index of 8 : tensor<1xi64, #par.place<[2 @cp]>>
+// CHECK: %[[N:.*]]:2 = par.shift %[[K]], %[[V]] over "cp" because "keys and values"
+// CHECK: %[[O:.*]], %[[L:.*]] = tx.attention_step %[[Q]], %[[K]], %[[V]] at %[[F]], %{{.*}} scale {{.*}} causal zero_hidden ring "cp"
+// CHECK: %[[B:.*]] = par.first_index of 8 behind 1
+// CHECK: %[[P:.*]], %{{.*}} = tx.attention_step %[[Q]], %[[N]]#0, %[[N]]#1 onto %[[O]], %[[L]] at %[[F]], %[[B]] scale {{[^ ]*}} causal ring "cp"
+// CHECK: return %[[P]]
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+  func.func @two(%q: tensor<1x4x2x8xf32, #s>, %k: tensor<1x4x2x8xf32, #s>, %v: tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s> attributes {par.no_cotangents} {
+    %out, %lse = tx.attention %q, %k, %v scale 0.5 causal ring "cp"
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> (tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>)
+    return %out : tensor<1x4x2x8xf32, #s>
+  }
+}
+
+// -----
+
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
+
+// On four ranks a window of 3 keys reaches one block back: two steps of four, and the gradients of the keys go one place home. 16-bit
+// gradients are summed in 32 bits.
+// CHECK-LABEL: func.func @window
+// CHECK: %[[N:.*]]:2 = par.shift %{{.*}}, %{{.*}} over "cp" because
+// CHECK: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = tx.attention_step_grad {{.*}} -> (tensor<1x2x2x8xf32
+// CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = tx.attention_step_grad %{{[^,]*}}, %[[N]]#0, %[[N]]#1, {{.*}} onto %[[DQ]] at
+// CHECK: %[[H:.*]]:2 = par.shift %[[DK1]], %[[DV1]] over "cp" back because
+// CHECK-NOT: par.shift
+// CHECK: tx.cast %[[DQ1]]
+// CHECK: %[[S:.*]] = tx.add %[[H]]#0, %[[DK]]
+// CHECK: tx.cast %[[S]]
+module attributes {par.mesh = #par.mesh<cp = 4>} {
+  func.func @window(%q: tensor<1x2x2x8xbf16, #s>, %k: tensor<1x2x2x8xbf16, #s>, %v: tensor<1x2x2x8xbf16, #s>, %lse: tensor<1x2x2xf32, #l>)
+      -> tensor<1x2x2x8xbf16, #s> attributes {par.no_cotangents} {
+    %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %q, %lse, %q scale 0.5 causal window 3 ring "cp"
+      : (tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>, tensor<1x2x2xf32, #l>, tensor<1x2x2x8xbf16, #s>)
+      -> (tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>)
+    %sum = tx.add %dq, %dk : (tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>) -> tensor<1x2x2x8xbf16, #s>
+    return %sum : tensor<1x2x2x8xbf16, #s>
+  }
+}
+
+// -----
+
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+  func.func @early(%q: tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s> {
+    // expected-error@+1 {{is not differentiated yet, and its steps have no gradient}}
+    %out, %lse = tx.attention %q, %q, %q scale 0.5 causal ring "cp"
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> (tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>)
+    return %out : tensor<1x4x2x8xf32, #s>
+  }
+}
