@@ -64,7 +64,7 @@ private:
     else if (text.consume_front("!"))
       rule.letters[l].byForm = true;
     else if (text.consume_front("|"))
-      rule.letters[l].unbroken = true;
+      (text.consume_front("=") ? rule.letters[l].alike : rule.letters[l].unbroken) = true;
   }
 
   static StringRef afterLetter(StringRef text) {
@@ -87,7 +87,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : afterLetter(rest.ltrim("#").drop_front(1).ltrim("+>^!|"));
+                                 : afterLetter(rest.ltrim("#").drop_front(1).ltrim("+>^!|="));
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);

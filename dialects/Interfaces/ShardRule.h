@@ -51,7 +51,7 @@ struct RulePattern {
 
 struct RuleLetter {
   std::string name;
-  bool summed = false, max = false, never = false, byForm = false, unbroken = false;
+  bool summed = false, max = false, never = false, byForm = false, unbroken = false, alike = false;
   /// The operand for its first index is missing, so the op cannot be split along it yet.
   bool lacksFirstIndex = false;
 };

@@ -14,27 +14,6 @@
 
 namespace partita::par {
 
-/// The blocks of a dimension, in order: a number of equal ones, or blocks of these sizes.
-struct Blocks {
-  int64_t count = 1;
-  llvm::SmallVector<int64_t, 0> sizes; ///< unless they are equal
-  /// Odd blocks, counted from 0, are dealt backwards: the last rank has their first shard.
-  bool mirrored = false;
-
-  static constexpr size_t kMostUnequal = 8; // the capacity of the runtime's tables
-
-  Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
-  static Blocks of(llvm::ArrayRef<int64_t> sizes);
-  /// Returns `count` equal blocks, an even number, dealt back and forth.
-  static Blocks backAndForth(int64_t count);
-  /// Returns the sizes of the blocks of a dimension of `size`.
-  llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
-  bool operator==(const Blocks &other) const {
-    return count == other.count && sizes == other.sizes && mirrored == other.mirrored;
-  }
-  bool operator!=(const Blocks &other) const { return !(*this == other); }
-};
-
 /// An axis that splits a dimension, within each of the dimension's blocks. A fused weight of
 /// queries, keys and values [h, 3 h] that is split by heads has three; with fewer key heads than
 /// query heads their sizes differ, and the axis is the only one that splits the dimension.
@@ -140,6 +119,8 @@ struct LetterSplit {
     return letter == other.letter && blocks == other.blocks;
   }
 };
+/// Can an op be split along a letter within these blocks of it?
+bool allows(const RuleLetter &letter, const Blocks &blocks);
 /// Returns the letter that a split of a dimension in `blocks` splits: `3 x 768 @tp` of the
 /// dimension (a b) with a = 3 splits b, `32 + 16 + 16 @tp` of a[32/64] splits the second block.
 /// None if no letter of the dimension begins there.

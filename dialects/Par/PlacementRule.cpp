@@ -174,7 +174,7 @@ private:
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
                                   axis.getValue()),
                     splitter);
-    if ((l.unbroken || l.lacksFirstIndex) && split.blocks != 1)
+    if (!allows(l, split.blocks))
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, it is split over {1}",
                                   l.name, axis.getValue()),
@@ -356,6 +356,11 @@ static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &bl
   if (inside.empty())
     return std::nullopt;
   return LetterSplit{dim.letters.front(), Blocks::of(inside)};
+}
+
+bool partita::par::allows(const RuleLetter &letter, const Blocks &blocks) {
+  return blocks == 1 ||
+         !(letter.unbroken || letter.lacksFirstIndex || (letter.alike && !blocks.sizes.empty()));
 }
 
 std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks split,

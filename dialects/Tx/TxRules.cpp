@@ -81,7 +81,7 @@ std::string ConstantOp::getShardRule() {
   Letters letters;
   SmallVector<std::string> dims;
   for (int64_t i = 0; i < getType().getRank(); ++i)
-    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "|"));
+    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "|="));
   return "-> " + join(dims);
 }
 

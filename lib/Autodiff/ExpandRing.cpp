@@ -38,8 +38,8 @@ template <typename Op> class Ring {
 public:
   explicit Ring(Op op)
       : op(op), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
-        ranks(par::ranksOver(op, axis)), queries(op.getQ()), keys(op.getK()), k(op.getK()),
-        v(op.getV()) {
+        ranks(par::ranksOver(op, axis)), dealt(par::Layout::of(op.getQ().getType()).blocksOf(axis)),
+        queries(op.getQ()), keys(op.getK()), k(op.getK()), v(op.getV()) {
     for (int64_t step = 0; step < ranks; ++step)
       if (isSeen(step))
         last = step;
@@ -48,6 +48,9 @@ public:
   /// Does a query of any rank see a key of the rank so many places before it?
   bool isSeen(int64_t step) {
     int64_t ahead = keys.full - queries.full; // of the last key before the last query
+    if (dealt
+            .mirrored) // of the last rank's, the first half sees those of the first half of any other
+      return true;
     for (int64_t rank = 0; rank < ranks && op.getCausal(); ++rank) {
       int64_t other = (rank - step + ranks) % ranks;
       int64_t firstQuery = rank * queries.own + ahead, firstKey = other * keys.own;
@@ -76,25 +79,25 @@ public:
   }
 
   SmallVector<Value> shift(ValueRange values, bool back, StringRef what) {
-    return SmallVector<Value>(
-        par::ShiftOp::create(builder, reason(), values.getTypes(), values, axis,
-                             back ? builder.getUnitAttr() : UnitAttr(), builder.getStringAttr(what))
-            .getResults());
+    return SmallVector<Value>(par::ShiftOp::create(builder, reason(), values.getTypes(), values,
+                                                   axis, back ? builder.getUnitAttr() : UnitAttr(),
+                                                   builder.getStringAttr(what))
+                                  .getResults());
   }
 
   /// Where the shard of a sequence begins that the rank so many places before has.
   Value firstOf(const Length &length, int64_t behind) {
-    par::Layout layout(ranks);
-    layout.shard(axis, 0);
-    auto type = RankedTensorType::get({1}, builder.getI64Type(), layout.encoding(op.getContext()));
+    par::Layout layout(dealt.count * ranks);
+    layout.shard(axis, 0, dealt);
+    auto type = RankedTensorType::get({dealt.count}, builder.getI64Type(),
+                                      layout.encoding(op.getContext()));
     return par::FirstIndexOp::create(builder, loc, type, length.full, behind);
   }
 
   /// The type of a sum of such values.
   static RankedTensorType sumType(Value like) {
     auto type = cast<RankedTensorType>(like.getType());
-    return type.getElementType().isF64() ? type
-                                         : type.clone(Float32Type::get(type.getContext()));
+    return type.getElementType().isF64() ? type : type.clone(Float32Type::get(type.getContext()));
   }
 
   Value add(Value a, Value b) {
@@ -112,6 +115,7 @@ public:
   Location loc;
   StringAttr axis;
   int64_t ranks;
+  par::Blocks dealt; ///< in which the axis splits both sequences
   Length queries, keys;
   Value k, v;
   int64_t last = 0, shifts = 0;
@@ -122,13 +126,14 @@ private:
     MLIRContext *context = op.getContext();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     train::LayerAttr layer = train::LayerAttr::of(op);
-    auto seed = par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
+    auto seed =
+        par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
     return par::withCause(
-        loc, par::CauseAttr::get(context, par::Role::Passed, string("r"),
-                                 string(op.getShardRule()), string(op->getName().getStringRef()),
-                                 string(provenance::nameOf(op)),
-                                 layer ? layer.getNumber() : par::CauseAttr::kBefore,
-                                 layer ? layer.getCount() : 0, seed));
+        loc,
+        par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),
+                            string(op->getName().getStringRef()), string(provenance::nameOf(op)),
+                            layer ? layer.getNumber() : par::CauseAttr::kBefore,
+                            layer ? layer.getCount() : 0, seed));
   }
 };
 
@@ -137,8 +142,7 @@ void expand(tx::AttentionOp op) {
   Value out, lse, firstQuery = ring.firstOf(ring.queries, 0);
   ring.steps([&](int64_t step, Value k, Value v) {
     // A query that has seen no key so far may see one in a later step.
-    UnitAttr zeroHidden =
-        step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
+    UnitAttr zeroHidden = step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
     auto made = tx::AttentionStepOp::create(
         ring.builder, ring.loc, TypeRange{ring.sumType(op.getOut()), op.getLse().getType()},
         op.getQ(), k, v, out, lse, op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
@@ -156,8 +160,9 @@ void expand(tx::AttentionOp op) {
 void expand(tx::AttentionGradOp op) {
   Ring<tx::AttentionGradOp> ring(op);
   Value dq, dbias, firstQuery = ring.firstOf(ring.queries, 0);
-  SmallVector<Value> own(2), passing(2); // gradients of the rank's own keys and values; of those that pass by
-  int64_t at = 0;                        // the places that the passing ones have travelled
+  SmallVector<Value> own(2),
+      passing(2); // gradients of the rank's own keys and values; of those that pass by
+  int64_t at = 0; // the places that the passing ones have travelled
   SmallVector<Type> types{ring.sumType(op.getDq()), ring.sumType(op.getDk()),
                           ring.sumType(op.getDv())};
   if (op.getDbias())

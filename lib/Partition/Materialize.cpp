@@ -136,7 +136,8 @@ private:
     Kind wanted = op.getOperandKind();
     if (wanted != Kind::Partial && isIncomplete(value.get(), axis))
       value.set(insertG(value.get(), axis, op));
-    if (uses.contains(value, axis) && Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
+    if (uses.contains(value, axis) &&
+        Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
       value.set(insertF(value.get(), axis, op));
     Layout layout = Layout::of(value.get().getType());
     if (layout.kind(axis) == Kind::Replicated && !cotangents)
@@ -153,7 +154,7 @@ private:
     if (op.gathers())
       layout.set(axis, Kind::Invariant);
     else
-      layout.shard(axis, op.getDim(), op.getBlocks());
+      layout.shard(axis, op.getDim(), op.getShardBlocks());
     op->removeAttr(kResultSplits);
     LogicalResult done = retype(op->getResult(0), layout);
     causes.moved(op);

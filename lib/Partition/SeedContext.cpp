@@ -51,20 +51,21 @@ private:
     module.walk([&](tx::AttentionOp op) { attentions.push_back(op); });
     axis = StringAttr::get(&getContext(), par::kContextAxis);
     if (attentions.empty())
-      return module.emitError() << "context parallelism (mesh axis '" << par::kContextAxis
-                                << "') exchanges keys between the ranks that share a sequence, and no "
-                                   "attention of this model is recognized; take dp instead";
+      return module.emitError()
+             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "') exchanges keys between the ranks that share a sequence, and no "
+                "attention of this model is recognized; take dp instead";
     if (failed(prepare(module, attentions)))
       return failure();
     SampleSplits splits(module, par::kContextAxis);
     if (failed(splits.run()))
       return failure();
-    bool any = false;
+    bool any = false, mirrored = !inOrder && mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits);
-      if (failed(sequence.runFromInputs()))
+      SequenceSplit sequence(function, splits, mirrored);
+      if (failed(sequence.runFromInputs(/*apply=*/true)))
         return failure();
       inputs += sequence.inputs;
       gathers += sequence.gathers;
@@ -74,10 +75,30 @@ private:
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
     }
     if (!any)
-      return module.emitError() << "context parallelism (mesh axis '" << par::kContextAxis
-                                << "') finds nothing to split: no attention is over the sequence of an "
-                                   "input; take dp instead";
+      return module.emitError()
+             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "') finds nothing to split: no attention is over the sequence of an "
+                "input; take dp instead";
     return success();
+  }
+
+  /// May shards be mirrored? Every function has the same, since they share inputs.
+  bool mayMirror(ModuleOp module, const SampleSplits &splits) {
+    WalkResult found = module.walk([&](tx::AttentionOp op) {
+      int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
+      bool isBalanced =
+          op.getRingAttr() && op.getCausal() && !op.getWindow() && s == t && s % (2 * ranks) == 0;
+      return isBalanced ? WalkResult::advance() : WalkResult::interrupt();
+    });
+    if (found.wasInterrupted())
+      return false;
+    ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
+    for (auto function : module.getOps<func::FuncOp>())
+      if (SequenceSplit sequence(function, splits, /*mirrored=*/true);
+          !function.isExternal() &&
+          (failed(sequence.runFromInputs(/*apply=*/false)) || sequence.needsGathers()))
+        return false;
+    return true;
   }
 
   //===- Choosing
@@ -100,8 +121,8 @@ private:
                            ranks, within)
           .str();
     if (others > 1 && keys > 1 && keys % (ranks * others) != 0)
-      return llvm::formatv("deals out {0} key heads to {1} ranks{2}, which do not divide them", keys,
-                           ranks, within)
+      return llvm::formatv("deals out {0} key heads to {1} ranks{2}, which do not divide them",
+                           keys, ranks, within)
           .str();
     if (others > 1 && op.getRatio())
       return "numbers the elements that dropout drops by the heads of one rank, which tp and cp split "
@@ -117,8 +138,9 @@ private:
   double exchangedElements(tx::AttentionOp op) {
     double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
     int64_t heads = op.getK().getType().getDimSize(2);
-    double keys = double(heads == 1 ? ranks : std::lcm(heads, ranks)) * op.getK().getType().getDimSize(1);
-    return double(ranks - 1) / double(ranks) * (4 * queries + 4 * keys) ;
+    double keys =
+        double(heads == 1 ? ranks : std::lcm(heads, ranks)) * op.getK().getType().getDimSize(1);
+    return double(ranks - 1) / double(ranks) * (4 * queries + 4 * keys);
   }
 
   /// All attentions alike: in a ring, or with their heads dealt out, whichever takes fewer bytes.
@@ -155,14 +177,16 @@ private:
   LogicalResult allow(tx::AttentionOp op) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
     if (std::min(s, t) < 1 || std::max(s, t) % std::min(s, t) != 0)
-      return op.emitError() << "context parallelism in a ring deals out " << s << " queries and " << t
-                            << " keys of one attention alike, for which one number has to divide the "
-                               "other; take lengths of which one divides the other, or "
-                               "--context-parallel all-to-all";
+      return op.emitError()
+             << "context parallelism in a ring deals out " << s << " queries and " << t
+             << " keys of one attention alike, for which one number has to divide the "
+                "other; take lengths of which one divides the other, or "
+                "--context-parallel all-to-all";
     if (op.getBlocksAttr())
-      return op.emitError() << "computes blocks of scores alone, for which context parallelism has no "
-                               "ring; take --context-parallel all-to-all, or leave "
-                            << axis.getValue() << " at 1";
+      return op.emitError()
+             << "computes blocks of scores alone, for which context parallelism has no "
+                "ring; take --context-parallel all-to-all, or leave "
+             << axis.getValue() << " at 1";
     op.setRingAttr(axis);
     return success();
   }

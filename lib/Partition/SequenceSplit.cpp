@@ -199,18 +199,22 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
   return llvm::any_of(rule.operands, inPart) || llvm::any_of(rule.results, inPart);
 }
 
+/// Returns the blocks of a cut as a placement has them.
+par::Blocks SequenceSplit::placed(Cut cut) const {
+  return mirrored ? par::Blocks::backAndForth(cut.blocks) : par::Blocks(cut.blocks);
+}
+
 /// Returns the letter that a cut of an operand or result splits, if the op allows it.
 std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const RulePattern &pattern,
                                                         Cut cut) {
   const ShardRule &rule = propagation.ruleOf(op);
-  auto letter = par::splitLetter(pattern.dims[cut.dim], cut.blocks, propagation.sizesOf(op));
+  auto letter = par::splitLetter(pattern.dims[cut.dim], placed(cut), propagation.sizesOf(op));
   if (!letter)
     return {};
   const RuleLetter &description = rule.letters[letter->letter];
   // A shard needs one first index, which shards of several blocks do not have.
   if (isOfPart(rule, letter->letter) || description.never || description.byForm ||
-      description.max ||
-      ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
+      description.max || !par::allows(description, letter->blocks))
     return {};
   return letter;
 }
@@ -238,11 +242,10 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   if (size % parts == 0)
     return success();
   int64_t nearest = std::max(parts, size / parts * parts);
-  InFlightDiagnostic error =
-      op->emitError() << (isContext ? "context" : "sequence")
-                      << " parallelism splits a dimension of size " << size
-                      << ", which does not divide over " << axis.getValue() << " = "
-                      << mesh.sizeOf(axis);
+  InFlightDiagnostic error = op->emitError() << (isContext ? "context" : "sequence")
+                                             << " parallelism splits a dimension of size " << size
+                                             << ", which does not divide over " << axis.getValue()
+                                             << " = " << mesh.sizeOf(axis);
   if (outer > 1)
     error << " within " << par::kContextAxis << " = " << outer;
   if (isInput(size))
@@ -294,6 +297,11 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (auto made = dyn_cast<par::AllToAllOp>(use.getOwner());
       made && exchanged.contains(made) && made.getFrom() < made.getTo())
     return Cut{unsigned(made.getFrom()), 1};
+  if (axis == par::kContextAxis &&
+      isa<func::ReturnOp>(use.getOwner())) { // each rank returns its shard
+    auto cut = cuts.find(use.get());
+    return cut == cuts.end() ? MaybeCut() : MaybeCut(cut->second);
+  }
   auto found = entered.find(use.getOwner());
   if (found == entered.end())
     return {};
@@ -314,7 +322,7 @@ void SequenceSplit::findSequences(Block &block) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
       if (dim != batch && type.getDimSize(dim) > 1) {
-        sequences[value] = {static_cast<unsigned>(dim), 1};
+        sequences[value] = {static_cast<unsigned>(dim), mirrored ? 2 : 1};
         return;
       }
   };
@@ -328,7 +336,8 @@ void SequenceSplit::findSequences(Block &block) {
       }
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<train::ReadOp>(op) ||
-        (llvm::any_of(op->getOperands(), [&](Value operand) { return ofParameters.contains(operand); }) &&
+        (llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return ofParameters.contains(operand); }) &&
          llvm::all_of(op->getResults(), [&](Value result) { return independent(result); })))
       ofParameters.insert(op->result_begin(), op->result_end());
   });
@@ -337,11 +346,12 @@ void SequenceSplit::findSequences(Block &block) {
 /// Returns true if the op joins a parameter that lacks the letter to data that has it: a table to tokens,
 /// not a table of relative positions to a mask.
 bool SequenceSplit::joinsParameter(Operation *op, unsigned letter) {
-  return llvm::any_of(llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
-    auto [pattern, operand] = pair;
-    return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
-           !pattern.contains(letter);
-  });
+  return llvm::any_of(
+      llvm::zip(propagation.ruleOf(op).operands, op->getOperands()), [&](auto pair) {
+        auto [pattern, operand] = pair;
+        return ofParameters.contains(operand) && par::isDifferentiable(operand.getType()) &&
+               !pattern.contains(letter);
+      });
 }
 
 /// An op between exchanges: if one of its operands comes from a shard of a sequence, all its operands and its results
@@ -377,8 +387,7 @@ LogicalResult SequenceSplit::follow(Operation *op) {
         return enter(op, *letter);
   for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands())) {
     auto found = sequences.find(operand);
-    auto letter =
-        found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
+    auto letter = found == sequences.end() ? std::nullopt : mayEnter(op, pattern, found->second);
     if (!letter || rule.letters[letter->letter].summed)
       continue;
     if (joinsParameter(op, letter->letter))
@@ -431,7 +440,7 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
     if (!agrees(cut))
       return success();
   }
-  if (!all || all->blocks != 1)
+  if (!all || all->blocks != (mirrored ? 2 : 1))
     return success();
   cuts[argument] = *all;
   for (auto [value, cut] : inner)
@@ -445,16 +454,15 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
   }
   unsigned number = argument.getArgNumber();
   auto known = function.getArgAttrOfType<par::PlacementAttr>(number, kArgumentSplit);
-  par::Layout layout =
-      known ? par::Layout::of(known)
-            : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
-  layout.shard(axis, all->dim);
+  par::Layout layout = known ? par::Layout::of(known)
+                             : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
+  layout.shard(axis, all->dim, placed(*all));
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;
   return success();
 }
 
-LogicalResult SequenceSplit::runFromInputs() {
+LogicalResult SequenceSplit::runFromInputs(bool apply) {
   findSequences(function.getBody().front());
   SmallVector<Operation *> ops = opsWithRules();
   for (Operation *op : ops)
@@ -466,7 +474,19 @@ LogicalResult SequenceSplit::runFromInputs() {
   for (BlockArgument argument : function.getArguments())
     if (failed(settleInput(argument)))
       return failure();
-  return complete({}, /*apply=*/true);
+  return apply ? complete({}, /*apply=*/true) : success();
+}
+
+bool SequenceSplit::needsGathers() {
+  WalkResult found = function.walk([&](Operation *op) {
+    bool needs = op != function && entryEdges(op).empty() &&
+                 llvm::any_of(op->getOpOperands(), [&](OpOperand &use) {
+                   auto have = cuts.find(use.get());
+                   return have != cuts.end() && wanted(use) != MaybeCut(have->second);
+                 });
+    return needs ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
 }
 
 //===- Gathering earlier
@@ -564,7 +584,7 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   auto narrow = par::NarrowOp::create(
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
       value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
-      StringAttr());
+      StringAttr(), mirrored ? builder.getUnitAttr() : UnitAttr());
   return known = marked(narrow, mark);
 }
 

@@ -48,9 +48,10 @@ struct SampleSplits {
 
 class SequenceSplit {
 public:
-  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits)
+  /// `mirrored`: the two halves of a sequence are split, the second one backwards.
+  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), mirrored(mirrored), independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -62,8 +63,10 @@ public:
                             llvm::StringRef mark);
 
   /// Splits the sequences of inputs over the context axis, and everything that has them. Notes on
-  /// an input that it is split (kArgumentSplit).
-  mlir::LogicalResult runFromInputs();
+  /// an input that it is split (kArgumentSplit). Only decides unless `apply`, which inserts gathers and narrows.
+  mlir::LogicalResult runFromInputs(bool apply);
+  /// Once it is decided: does an op need the full value of something that is split?
+  bool needsGathers();
   /// Returns the letter that an op is split along; none if it works on full values.
   std::optional<unsigned> letterOf(mlir::Operation *op) const {
     auto found = entered.find(op);
@@ -94,6 +97,7 @@ private:
   mlir::LogicalResult enterAlone(mlir::Operation *op);
   mlir::LogicalResult openSum(mlir::Operation *op, unsigned summed);
   int64_t batchBlocks(mlir::Value value, unsigned dim);
+  par::Blocks placed(Cut cut) const;
   bool isOfData(mlir::Operation *op, unsigned letter);
   static bool isOfPart(const ShardRule &rule, unsigned letter);
   std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern,
@@ -131,8 +135,9 @@ private:
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
   int64_t outer;
+  bool mirrored;
   DataIndependence independent;
-  llvm::DenseSet<mlir::Value> ofParameters; ///< values that depend on parameters, and on no data
+  llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data
   llvm::DenseSet<mlir::Operation *> exchanged; ///< of the AllToAllOps, those of split sequences
   /// Where the sequence of an input is in values that may or may not be split along it.
   llvm::DenseMap<mlir::Value, Cut> sequences;
