@@ -451,11 +451,11 @@ CallArgument argument::attentionStep(ArrayRef<int64_t> shape, bool causal, const
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
-  text += llvm::formatv("{0}, {1}, {2}, {3}, {4}, {5}, nullptr", causal ? "true" : "false",
-                        floatLiteral(scale.convertToDouble()), window,
-                        zeroHidden ? "true" : "false", firstKeys ? "{}" : "nullptr",
-                        dropout.text.empty() ? "{{}" : dropout.text)
-              .str();
+  text +=
+      llvm::formatv("{0}, {1}, {2}, {3}, {4}, {5}, nullptr", causal ? "true" : "false",
+                    floatLiteral(scale.convertToDouble()), window, zeroHidden ? "true" : "false",
+                    firstKeys ? "{}" : "nullptr", dropout.text.empty() ? "{{}" : dropout.text)
+          .str();
   SmallVector<Value> values;
   if (firstKeys)
     values.push_back(firstKeys);

@@ -272,6 +272,8 @@ struct AttentionOptionals {
 struct AttentionForm {
   bool perHead = false; ///< heads differ
   bool ring = false;    ///< an axis may split both sequences
+  bool step =
+      false; ///< of a ring: what it computes depends on the split, which it must have from the start
 };
 
 /// How the sequences of queries and keys are spelled. In a ring, r counts the shards of both: the largest number that
@@ -319,7 +321,9 @@ AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &op
   SequencePatterns sequence;
   if (form.ring)
     sequence = SequencePatterns(fullShape(q)[1], fullShape(k)[1],
-                                bias && !biasHas(2) ? StringRef(mark) : StringRef());
+                                form.step && layout.splits[1].empty() ? StringRef("^")
+                                : bias && !biasHas(2)                 ? StringRef(mark)
+                                                                      : StringRef());
   const std::string &s = sequence.queries, &t = sequence.keys;
   AttentionPatterns patterns{b + " " + s + " " + queryHeads + " d^",
                              b + " " + t + " " + keys + " d^",
@@ -409,7 +413,7 @@ std::string AttentionGradOp::getShardRule() {
 
 std::string AttentionStepOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), false,
-                             {/*perHead=*/false, /*ring=*/true});
+                             {/*perHead=*/false, /*ring=*/true, /*step=*/true});
   std::string before = getOutBefore() ? ", " + p.out + ", " + p.lse : "";
   return p.q + ", " + p.k + ", " + p.v + before + p.optionals() + ", @r, @r -> " + p.out + ", " +
          p.lse;
@@ -417,7 +421,7 @@ std::string AttentionStepOp::getShardRule() {
 
 std::string AttentionStepGradOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), true,
-                             {/*perHead=*/false, /*ring=*/true});
+                             {/*perHead=*/false, /*ring=*/true, /*step=*/true});
   std::string before = getDqBefore() ? ", " + p.q : "";
   if (getDkBefore())
     before += ", " + p.k + ", " + p.v;

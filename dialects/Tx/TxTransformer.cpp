@@ -216,8 +216,8 @@ LogicalResult AttentionStepGradOp::verify() {
 }
 
 LogicalResult AttentionGradOp::verify() {
-  return success(succeeded(verifyRing(*this)) && succeeded(verifyFirstKeys(*this)) && succeeded(verifyDropout(*this)) &&
-                 succeeded(verifyBlocks(*this)));
+  return success(succeeded(verifyRing(*this)) && succeeded(verifyFirstKeys(*this)) &&
+                 succeeded(verifyDropout(*this)) && succeeded(verifyBlocks(*this)));
 }
 
 LogicalResult DocumentStartsOp::verify() {

@@ -142,9 +142,12 @@ constexpr Role kRoles[] = {
         .chosen("with --precision bfloat16")
         .reportedAt(Once, "maxima of FP8 tensors"),
     Role(par::Role::Passed,
-         ": each rank works with the keys and values of every rank in turn, which they pass on"),
-    Role(par::Role::Dealt, ", where all around it is split along the sequence: each rank sends every "
-                           "other one its part of the sequence, for that rank's heads"),
+         ": each rank works with the keys and values of every rank in turn, which they pass on")
+        .required("the keys of all ranks"),
+    Role(par::Role::Dealt,
+         ", where all around it is split along the sequence: each rank sends every "
+         "other one its part of the sequence, for that rank's heads")
+        .required("the keys of all ranks"),
 };
 
 /// What all splits of one kind of seed have in common.
@@ -296,7 +299,7 @@ std::string Collective::removal() const {
   if (!row->choice.empty())
     return row->choice.str();
   if (isRequired())
-    return "data parallelism needs " + row->need.str();
+    return (seed == "context" ? "context" : "data") + (" parallelism needs " + row->need).str();
   const Seed *from = seedOf(seed);
   std::string text;
   if (isMove(*this) && row->isPaired)

@@ -36,8 +36,10 @@ struct Length {
 /// The steps of one attention, forward or backward.
 template <typename Op> class Ring {
 public:
-  explicit Ring(Op op)
-      : op(op), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
+  /// `passed`: the name of what goes round. Shifts of the backward pass have another than those of the forward
+  /// pass, so that nothing merges the two and saves the keys of all ranks between them.
+  Ring(Op op, StringRef passed)
+      : op(op), passed(passed), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
         ranks(par::ranksOver(op, axis)), dealt(par::Layout::of(op.getQ().getType()).blocksOf(axis)),
         queries(op.getQ()), keys(op.getK()), k(op.getK()), v(op.getV()) {
     for (int64_t step = 0; step < ranks; ++step)
@@ -68,7 +70,7 @@ public:
     for (int64_t step = 0; step <= last; ++step) {
       Value ownK = k, ownV = v;
       if (step < last) {
-        auto next = shift({k, v}, /*back=*/false, "keys and values");
+        auto next = shift({k, v}, /*back=*/false, passed);
         k = next[0];
         v = next[1];
         ++shifts;
@@ -111,6 +113,7 @@ public:
   }
 
   Op op;
+  StringRef passed;
   OpBuilder builder;
   Location loc;
   StringAttr axis;
@@ -138,7 +141,7 @@ private:
 };
 
 void expand(tx::AttentionOp op) {
-  Ring<tx::AttentionOp> ring(op);
+  Ring<tx::AttentionOp> ring(op, "keys and values");
   Value out, lse, firstQuery = ring.firstOf(ring.queries, 0);
   ring.steps([&](int64_t step, Value k, Value v) {
     // A query that has seen no key so far may see one in a later step.
@@ -158,7 +161,7 @@ void expand(tx::AttentionOp op) {
 }
 
 void expand(tx::AttentionGradOp op) {
-  Ring<tx::AttentionGradOp> ring(op);
+  Ring<tx::AttentionGradOp> ring(op, "keys and values again");
   Value dq, dbias, firstQuery = ring.firstOf(ring.queries, 0);
   SmallVector<Value> own(2),
       passing(2); // gradients of the rank's own keys and values; of those that pass by
@@ -168,18 +171,22 @@ void expand(tx::AttentionGradOp op) {
   if (op.getDbias())
     types.push_back(ring.sumType(op.getDbias()));
   ring.steps([&](int64_t step, Value k, Value v) {
+    // The sums so far travel beside this step, which is added to them.
     for (; passing[0] && at < step; ++at)
       passing = ring.shift(passing, /*back=*/false, "gradients of keys and values");
     at = step;
     auto made = tx::AttentionStepGradOp::create(
         ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
-        passing[0], passing[1], op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
-        op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
+        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(), op.getKey(),
+        op.getMicro(), op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
         op.getCausalAttr(), op.getWindowAttr(), op.getZeroHiddenAttr(), op.getRatioAttr(),
         op.getIdAttr(), op.getFullShapeAttr(), op.getRingAttr());
     dq = made.getDq();
     dbias = ring.add(dbias, made.getDbias());
-    (step == 0 ? own : passing) = {made.getDk(), made.getDv()};
+    if (step == 0)
+      own = {made.getDk(), made.getDv()};
+    else
+      passing = {ring.add(passing[0], made.getDk()), ring.add(passing[1], made.getDv())};
   });
   if (passing[0]) {
     bool back = at < ring.ranks - at; // the shorter way home

@@ -241,11 +241,11 @@ Matrix factors(Op op, const Extras &extras, const Positions &at, int64_t b, int6
                   (b * heads + h) * at.s * at.t;
   for (int64_t i = 0; i < result.rows; ++i)
     for (int64_t j = 0; j < result.columns; ++j)
-      result.at(i, j) = isDropped(static_cast<uint64_t>(extras.key->ints[0]),
-                                  static_cast<int64_t>(*op.getId()),
-                                  first + at.queries[i] * at.t + at.keys[j], ratio)
-                            ? 0
-                            : 1 / (1 - ratio);
+      result.at(i, j) =
+          isDropped(static_cast<uint64_t>(extras.key->ints[0]), static_cast<int64_t>(*op.getId()),
+                    first + at.queries[i] * at.t + at.keys[j], ratio)
+              ? 0
+              : 1 / (1 - ratio);
   return result;
 }
 
@@ -334,8 +334,8 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
           dot += p.at(i, j) * dp.at(i, j);
         return dot;
       };
-      addGradients(op, in, *in[5], out, extras, at, b, h, p,
-                   factors(op, extras, at, b, h, heads), rowSum);
+      addGradients(op, in, *in[5], out, extras, at, b, h, p, factors(op, extras, at, b, h, heads),
+                   rowSum);
     }
   return success();
 }
@@ -384,12 +384,11 @@ static LogicalResult onRing(Execution &execution, Op op, ArrayRef<RankTensors> i
       made.emplace_back(cast<RankedTensorType>(type));
   };
   if (!op.getRing())
-    return onDistinctRanks(in, out, execution.rankCount(),
-                           [&](Inputs inputs, SmallVectorImpl<Tensor> &made) {
-                             results(made);
-                             return kernel(op, inputs, made,
-                                           Positions::full(*inputs[0], *inputs[1]));
-                           });
+    return onDistinctRanks(
+        in, out, execution.rankCount(), [&](Inputs inputs, SmallVectorImpl<Tensor> &made) {
+          results(made);
+          return kernel(op, inputs, made, Positions::full(*inputs[0], *inputs[1]));
+        });
   int64_t ranks = execution.rankCount();
   std::vector<SmallVector<Tensor>> sums(ranks);
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -514,8 +513,8 @@ static LogicalResult attentionStepGrad(tx::AttentionStepGradOp op, Inputs in, Ou
           dot += result.at(i, d) * dout.at(i, d);
         return dot;
       };
-      addGradients(op, in, *in[5], out, extras, at, b, h, p,
-                   factors(op, extras, at, b, h, heads), rowSum);
+      addGradients(op, in, *in[5], out, extras, at, b, h, p, factors(op, extras, at, b, h, heads),
+                   rowSum);
     }
   return success();
 }
@@ -571,11 +570,11 @@ void partita::interp::addAttentionKernels(KernelTable &table) {
                                      ArrayRef<RankTensors> in, MutableArrayRef<RankTensors> out) {
     return onRing(execution, op, in, out, {}, attention);
   });
-  table.addRanks<tx::AttentionGradOp>(
-      [](Execution &execution, tx::AttentionGradOp op, ArrayRef<RankTensors> in,
-         MutableArrayRef<RankTensors> out) {
-        return onRing(execution, op, in, out, {1, 2}, attentionGrad);
-      });
+  table.addRanks<tx::AttentionGradOp>([](Execution &execution, tx::AttentionGradOp op,
+                                         ArrayRef<RankTensors> in,
+                                         MutableArrayRef<RankTensors> out) {
+    return onRing(execution, op, in, out, {1, 2}, attentionGrad);
+  });
   table.add<tx::AttentionStepOp>(attentionStep);
   table.add<tx::AttentionStepGradOp>(attentionStepGrad);
   table.add<tx::DocumentStartsOp>(documentStarts);

@@ -86,7 +86,8 @@ void Causes::moved(par::ReshardInterface move) {
   while (definer.getDefiningOp() && isa<tx::SliceOp, par::FOp>(definer.getDefiningOp()))
     definer = definer.getDefiningOp()->getOperand(0);
   bool isContext = par::splits(axis, par::Splits::Context);
-  if (auto read = isContext ? train::ReadOp() : definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
+  if (auto read = isContext ? train::ReadOp()
+                            : definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
     std::string name = (read.getSymbol() + "@" + Twine(move.getDim())).str();
     trails[{move->getResult(0), axis}] = {seedFor("analysis", "", name), nullptr};
     pending.push_back({move, par::Role::Block, nullptr, axis});

@@ -100,13 +100,13 @@ static constexpr Idle kStageOfOneRank = {
       return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty();
     },
     "on a --mesh of pp alone: it is for sums over the ranks of a stage, and each has one"};
-static constexpr Idle kFullSequences = {
-    [](const Plan &plan) {
-      return llvm::none_of(plan.mesh(), [](const auto &row) {
-        return par::splits(row.first, par::Splits::Context) && row.second > 1;
-      });
-    },
-    "without ranks that share sequences (--mesh cp=2)"};
+static constexpr Idle kFullSequences = {[](const Plan &plan) {
+                                          return llvm::none_of(plan.mesh(), [](const auto &row) {
+                                            return par::splits(row.first, par::Splits::Context) &&
+                                                   row.second > 1;
+                                          });
+                                        },
+                                        "without ranks that share sequences (--mesh cp=2)"};
 static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
                                    "without pipeline stages (--mesh pp=2)"};
 static constexpr Idle kOrdersNothing = {

@@ -885,3 +885,15 @@ func.func @scaled_matmul_columns(%a: tensor<6x4xf8E4M3FN>, %b: tensor<2x4xf8E5M2
   %0 = tx.scaled_matmul_columns %a, %b scaled by %scales[0, 2] : (tensor<6x4xf8E4M3FN>, tensor<2x4xf8E5M2>, tensor<3x1xf32>) -> tensor<6x2xf32>
   return %0 : tensor<6x2xf32>
 }
+
+// Steps of a ring: what they compute depends on how the sequences are split, so that only batch and heads can be tried.
+// CHECK: tx.attention_step @attention_step: split b h; partial{{ *$}}
+func.func @attention_step(%q: tensor<2x4x2x6xf32>, %k: tensor<2x8x2x6xf32>, %v: tensor<2x8x2x4xf32>, %out: tensor<2x4x2x4xf32>, %lse: tensor<2x2x4xf32>, %first: tensor<1xi64>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>) {
+  %0:2 = tx.attention_step %q, %k, %v onto %out, %lse at %first, %first scale 0.5 ring "x" : (tensor<2x4x2x6xf32>, tensor<2x8x2x6xf32>, tensor<2x8x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x2x4xf32>, tensor<1xi64>, tensor<1xi64>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf32>, tensor<2x2x4xf32>
+}
+// CHECK: tx.attention_step_grad @attention_step_grad: split b h; partial 5{{ *$}}
+func.func @attention_step_grad(%q: tensor<2x4x2x6xf32>, %k: tensor<2x8x2x6xf32>, %v: tensor<2x8x2x4xf32>, %out: tensor<2x4x2x4xf32>, %lse: tensor<2x2x4xf32>, %dout: tensor<2x4x2x4xf32>, %first: tensor<1xi64>) -> (tensor<2x4x2x6xf32>, tensor<2x8x2x6xf32>, tensor<2x8x2x4xf32>) {
+  %0:3 = tx.attention_step_grad %q, %k, %v, %out, %lse, %dout at %first, %first scale 0.5 ring "x" : (tensor<2x4x2x6xf32>, tensor<2x8x2x6xf32>, tensor<2x8x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x2x4xf32>, tensor<2x4x2x4xf32>, tensor<1xi64>, tensor<1xi64>) -> (tensor<2x4x2x6xf32>, tensor<2x8x2x6xf32>, tensor<2x8x2x4xf32>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf32>, tensor<2x8x2x6xf32>, tensor<2x8x2x4xf32>
+}

@@ -227,6 +227,47 @@ RingResults runRing(const RingOperands &o, Dealt dealt, Steps steps, bool floatB
   return results;
 }
 
+/// One attention with all keys, by whole(...) and wholeBackward(...) of `Steps`, called like attentionForward and
+/// attentionBackward.
+template <typename T> struct Whole {
+  std::vector<T> out, dq, dk, dv;
+  Floats logSumExp, dbias;
+
+  template <typename Steps>
+  Whole(const RingOperands &o, Steps steps)
+      : out(o.dout.size()), dq(o.q.size()), dk(o.k.size()), dv(o.v.size()), logSumExp(size_t(o.nq)),
+        dbias(o.bias.size()) {
+    const AttentionShape &a = o.a;
+    std::vector<T> q = rounded<T>(o.q), k = rounded<T>(o.k), v = rounded<T>(o.v),
+                   dout = rounded<T>(o.dout), narrowBias = rounded<T>(o.bias);
+    auto heads = [&](auto *data, int64_t rows, int64_t count, int64_t dim) {
+      return HeadsOf<std::remove_pointer_t<decltype(data)>>{data, rows * count * dim, count * dim,
+                                                            dim};
+    };
+    auto in = [&](const std::vector<T> &data, int64_t rows, int64_t count, int64_t dim) {
+      return heads(data.data(), rows, count, dim);
+    };
+    ScoresOf<const T> bias;
+    Scores gradient;
+    if (!o.bias.empty()) {
+      const ConstScores &s = o.strides;
+      const T *data = narrowBias.data();
+      bias = {data, s.batchStride, s.headStride, s.rowStride, s.columnStride};
+      gradient = {dbias.data(), s.batchStride, s.headStride, s.rowStride, s.columnStride};
+    }
+    int64_t s = a.sequence, t = a.keySequence;
+    steps.whole(heads(out.data(), s, a.heads, a.valueDim), logSumExp.data(),
+                in(q, s, a.heads, a.headDim), in(k, t, o.kv, a.headDim), in(v, t, o.kv, a.valueDim),
+                a, bias);
+    Floats workspace(size_t(std::max(attentionWorkspace(a, kDTypeOf<T>), 2 * o.nq)));
+    steps.wholeBackward(
+        heads(dq.data(), s, a.heads, a.headDim), heads(dk.data(), t, o.kv, a.headDim),
+        heads(dv.data(), t, o.kv, a.valueDim), workspace.data(), in(dout, s, a.heads, a.valueDim),
+        in(out, s, a.heads, a.valueDim), logSumExp.data(), in(q, s, a.heads, a.headDim),
+        in(k, t, o.kv, a.headDim), in(v, t, o.kv, a.valueDim), a, bias, gradient);
+  }
+};
+
 /// One attention over the full sequences, sum by sum in double.
 struct RingReference {
   Doubles out, dq, dk, dv, logSumExp, dbias;

@@ -13,44 +13,11 @@ struct Steps {
   template <typename... Operands> void backward(Operands... operands) const {
     attentionStepBackward(operands...);
   }
-};
-
-/// One attention with all keys.
-template <typename T> struct Whole {
-  std::vector<T> out, dq, dk, dv;
-  Floats logSumExp, dbias;
-
-  explicit Whole(const RingOperands &o)
-      : out(o.dout.size()), dq(o.q.size()), dk(o.k.size()), dv(o.v.size()), logSumExp(size_t(o.nq)),
-        dbias(o.bias.size()) {
-    const AttentionShape &a = o.a;
-    std::vector<T> q = rounded<T>(o.q), k = rounded<T>(o.k), v = rounded<T>(o.v),
-                   dout = rounded<T>(o.dout), narrowBias = rounded<T>(o.bias);
-    auto heads = [&](auto *data, int64_t rows, int64_t count, int64_t dim) {
-      return HeadsOf<std::remove_pointer_t<decltype(data)>>{data, rows * count * dim, count * dim,
-                                                            dim};
-    };
-    auto in = [&](const std::vector<T> &data, int64_t rows, int64_t count, int64_t dim) {
-      return heads(data.data(), rows, count, dim);
-    };
-    ScoresOf<const T> bias;
-    Scores gradient;
-    if (!o.bias.empty()) {
-      const ConstScores &s = o.strides;
-      const T *data = narrowBias.data();
-      bias = {data, s.batchStride, s.headStride, s.rowStride, s.columnStride};
-      gradient = {dbias.data(), s.batchStride, s.headStride, s.rowStride, s.columnStride};
-    }
-    int64_t s = a.sequence, t = a.keySequence;
-    attentionForward(heads(out.data(), s, a.heads, a.valueDim), logSumExp.data(),
-                     in(q, s, a.heads, a.headDim), in(k, t, o.kv, a.headDim),
-                     in(v, t, o.kv, a.valueDim), a, bias);
-    Floats workspace(size_t(attentionWorkspace(a, kDTypeOf<T>)));
-    attentionBackward(heads(dq.data(), s, a.heads, a.headDim), heads(dk.data(), t, o.kv, a.headDim),
-                      heads(dv.data(), t, o.kv, a.valueDim), workspace.data(),
-                      in(dout, s, a.heads, a.valueDim), in(out, s, a.heads, a.valueDim),
-                      logSumExp.data(), in(q, s, a.heads, a.headDim), in(k, t, o.kv, a.headDim),
-                      in(v, t, o.kv, a.valueDim), a, bias, gradient);
+  template <typename... Operands> void whole(Operands... operands) const {
+    attentionForward(operands...);
+  }
+  template <typename... Operands> void wholeBackward(Operands... operands) const {
+    attentionBackward(operands...);
   }
 };
 
@@ -73,7 +40,7 @@ void expectLogSums(const Floats &actual, const Doubles &wanted) {
 void checkAgainstDouble(const RingCase &c, std::initializer_list<Dealt> all) {
   RingOperands o(c.shape, c.bias);
   RingReference wanted(o);
-  Whole<float> whole(o);
+  Whole<float> whole(o, Steps());
   for (Dealt dealt : all) {
     SCOPED_TRACE(std::string(c.what) + ", " + std::to_string(dealt.ranks) + " ranks, " +
                  std::to_string(dealt.runs()) + " runs");
@@ -115,7 +82,7 @@ TEST(AttentionStep, OfLongSequencesEqualsOneAttention) {
 template <typename T> void checkOneStep(const RingCase &c) {
   SCOPED_TRACE(c.what);
   RingOperands o(c.shape, c.bias);
-  Whole<T> whole(o);
+  Whole<T> whole(o, Steps());
   RingResults step = runRing<T>(o, {1, false}, Steps());
   EXPECT_ROUNDED(whole.out, step.out);
   EXPECT_EQ(difference(whole.logSumExp, step.logSumExp), -1);

@@ -4,10 +4,12 @@
 //     partita_rt_collectives RANKS          results
 //     partita_rt_collectives RANKS poll     the same results, with polls between start and wait
 //     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang
+//     partita_rt_collectives RANKS ways     rank 1 shifts back, the others forth
 //     partita_rt_collectives RANKS types    rank 1 reduces bfloat16, the others float16
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
 //     partita_rt_collectives RANKS hang-R   rank R hangs, as in a read that never returns
+//     partita_rt_collectives RANKS ring-hang-R  likewise, before a shift
 //     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
 //     partita_rt_collectives RANKS stop-tp  likewise the last rank, on a mesh of two axes
 
@@ -139,6 +141,69 @@ uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
     hash = hashOf(hash, gathered.data(), gathered.size() * 4);
   }
   return hash;
+}
+
+/// Shards go around the ring, both ways, several in one call; blocks of full tensors go to their ranks. Elements say
+/// whose they are; a guard follows each result.
+template <typename T> void exerciseMoves(Rank &rank, bool polls) {
+  Communicator &group = *rank.world;
+  const int ranks = rank.ranks, me = rank.rank;
+  auto element = [](int r, int64_t i) { return T(float((i * 7919 + r * 4729) % 2003)); };
+  for (int64_t n : {1, 17, 1001, 700003}) {
+    std::vector<T> k(static_cast<size_t>(n)), v(5), kNext(size_t(n) + 1, T(-3.f)),
+        vNext(6, T(-3.f)), kBack = kNext;
+    for (int64_t i = 0; i < n; ++i)
+      k[size_t(i)] = element(me, i);
+    for (int64_t i = 0; i < 5; ++i)
+      v[size_t(i)] = element(me, n + i);
+    int64_t before = group.count(CollectiveKind::Shift).bytes;
+    Pending next =
+        shiftStart(group, {{k.data(), kNext.data(), n}, {v.data(), vNext.data(), 5}}, "h.0.attn");
+    Pending back = shiftStart(group, {{k.data(), kBack.data(), n}}, "h.1.attn", /*back=*/true);
+    for (int i = 0; polls && i < 5; ++i)
+      poll(group, 1 << (16 + i));
+    wait(back);
+    wait(next);
+    if (ranks > 1 &&
+        group.count(CollectiveKind::Shift).bytes - before != (2 * n + 5) * int64_t(sizeof(T)))
+      fail("a shift does not count what a rank sends");
+    auto expect = [&](const std::vector<T> &found, int64_t offset, int64_t count, bool isBack) {
+      int source = (me + (isBack ? 1 : ranks - 1)) % ranks;
+      for (int64_t i = 0; i < count; ++i)
+        if (float(found[size_t(i)]) != float(element(source, offset + i)))
+          fail("a shift%s of %lld elements is wrong at %lld", isBack ? " back" : "", (long long)n,
+               (long long)i);
+      if (float(found[size_t(count)]) != -3.f)
+        fail("a shift of %lld elements writes too much", (long long)n);
+    };
+    expect(kNext, 0, n, false);
+    expect(vNext, n, 5, false);
+    expect(kBack, 0, n, true);
+  }
+  for (int64_t blocks : {1, 3, 29})
+    for (int64_t n : {1, 33, 9001}) {
+      int64_t full = n * blocks * ranks;
+      std::vector<T> from(static_cast<size_t>(full)), to(size_t(full) + 1, T(-3.f)), again = to;
+      for (int64_t i = 0; i < full; ++i)
+        from[size_t(i)] = element(me, i);
+      Pending exchange = allToAllStart(group, {{from.data(), to.data(), n, blocks}}, "h.0.heads");
+      for (int i = 0; polls && i < 5; ++i)
+        poll(group, 1 << (16 + i));
+      wait(exchange);
+      for (int64_t i = 0; i < full; ++i) { // to[b][r] is from[b][me] of rank r
+        int64_t block = i / (n * ranks), r = i / n % ranks,
+                source = (block * ranks + me) * n + i % n;
+        if (float(to[size_t(i)]) != float(element(int(r), source)))
+          fail("an all-to-all of %lld blocks of %lld elements is wrong at %lld", (long long)blocks,
+               (long long)n, (long long)i);
+      }
+      allToAll(group, {{to.data(), again.data(), n, blocks}}, "h.0.heads");
+      from.push_back(T(-3.f));
+      if (float(to.back()) != -3.f ||
+          std::memcmp(again.data(), from.data(), from.size() * sizeof(T)) != 0)
+        fail("two all-to-alls of %lld blocks of %lld elements do not cancel", (long long)blocks,
+             (long long)n);
+    }
 }
 
 /// All collectives on 16-bit elements: sums are in rank order in float and rounded once, data that
@@ -291,6 +356,16 @@ void hang(Rank &rank, int which) {
   allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
 }
 
+/// Likewise, in a ring: its neighbour waits for it, and the others for their neighbours.
+void hangInRing(Rank &rank, int which) {
+  barrier(*rank.world, "all are there");
+  timespec minute{60, 0};
+  if (rank.rank == which)
+    nanosleep(&minute, nullptr);
+  float x[4] = {1, 2, 3, 4}, y[4];
+  shift(*rank.world, {{x, y, 4}}, "h.0.attn");
+}
+
 /// Stops rank 1 before it reaches the others' collective.
 void stop(Rank &rank) {
   barrier(*rank.world, "all are there");
@@ -341,6 +416,8 @@ int main(int argc, char **argv) {
   std::string error = world.run(program, &options, [&](Rank &rank) {
     if (mode.compare(0, 5, "hang-") == 0)
       return hang(rank, std::atoi(mode.c_str() + 5));
+    if (mode.compare(0, 10, "ring-hang-") == 0)
+      return hangInRing(rank, std::atoi(mode.c_str() + 10));
     if (mode == "stop")
       return stop(rank);
     if (mode == "stop-inside")
@@ -352,6 +429,8 @@ int main(int argc, char **argv) {
     hash = exerciseNarrow<Half>(rank, hash, mode == "poll");
     hash = exerciseNarrow<BFloat16>(rank, hash, mode == "poll");
     hash = exerciseNarrowParts<Half>(rank, exerciseNarrowParts<BFloat16>(rank, hash));
+    exerciseMoves<float>(rank, mode == "poll");
+    exerciseMoves<BFloat16>(rank, mode == "poll");
     if (mode == "poll")
       onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];
@@ -361,6 +440,8 @@ int main(int argc, char **argv) {
       allReduce(*rank.world, {{brain, 8}}, "h.0.attn");
     else if (mode == "types")
       allReduce(*rank.world, {{half, 8}}, "h.0.attn");
+    if (mode == "ways") // rank 1 shifts the other way
+      shift(*rank.world, {{x, y, 4}}, "h.0.attn", rank.rank == 1);
     if (rank.rank == 1 && mode == "leave")
       return;
     if (rank.rank == 1 && mode == "die")

@@ -128,14 +128,20 @@ std::vector<std::vector<T>> resultsOf(const std::vector<int> &nodes, bool flat) 
   run(nodes, flat, [&](Communicator &group) {
     std::vector<T> sum = values<T>(n, group.rank()), full = values<T>(n * ranks, group.rank() + 9),
                    part(size_t(n), T(0.f)), gathered(size_t(n * ranks), T(0.f)), most = sum,
-                   roots = values<T>(n, group.rank() + 5);
+                   roots = values<T>(n, group.rank() + 5), next(size_t(n), T(0.f)), back = next,
+                   exchanged(full.size(), T(0.f));
     Pending scatter = reduceScatterStart(group, {{full.data(), part.data(), n}}, "scatter");
     allReduce(group, {{sum.data(), n}}, "sum");
     allReduce(group, {{most.data(), 7}}, "max", Reduce::Max);
     wait(scatter);
     allGather(group, {{part.data(), gathered.data(), n}}, "gather");
     broadcast(group, {{roots.data(), n}}, int(ranks) - 1, "broadcast");
-    for (const std::vector<T> *each : {&sum, &most, &part, &gathered, &roots})
+    Pending shifted = shiftStart(group, {{part.data(), next.data(), n}}, "shift");
+    shift(group, {{sum.data(), back.data(), n}}, "shift back", /*back=*/true);
+    wait(shifted);
+    allToAll(group, {{full.data(), exchanged.data(), n}}, "exchange");
+    for (const std::vector<T> *each :
+         {&sum, &most, &part, &gathered, &roots, &next, &back, &exchanged})
       all[size_t(group.rank())].insert(all[size_t(group.rank())].end(), each->begin(), each->end());
   });
   return all;

@@ -157,6 +157,33 @@ TEST_P(Overlap, LaterCollectivesGoOnWhileAnEarlierOneIsWaitedFor) {
   second.expectSums();
 }
 
+// The next block of keys travels while this one is computed.
+TEST_P(Overlap, PollsCompleteAShiftBeforeItsWait) {
+  constexpr int64_t n = 300007;
+  Ranks ranks(GetParam());
+  for (bool back : {false, true}) {
+    std::vector<std::vector<float>> from(kRanks, std::vector<float>(size_t(n))),
+        to(kRanks, std::vector<float>(size_t(n)));
+    std::vector<Pending> pending;
+    for (int r = 0; r < kRanks; ++r) {
+      for (int64_t i = 0; i < n; ++i)
+        from[size_t(r)][size_t(i)] = value(r, i);
+      const float *keys = from[size_t(r)].data();
+      float *next = to[size_t(r)].data();
+      pending.push_back(shiftStart(ranks[r],
+                                   {{keys, next, n / 2}, {keys + n / 2, next + n / 2, n - n / 2}},
+                                   "h.0.attn", back));
+      EXPECT_FALSE(ranks[r].isComplete(pending.back().number));
+    }
+    ranks.pollAll(kAll, 200);
+    for (int r = 0; r < kRanks; ++r) {
+      EXPECT_TRUE(ranks[r].isComplete(pending[size_t(r)].number)) << "rank " << r;
+      EXPECT_EQ(to[size_t(r)], from[size_t(shiftSource(r, kRanks, back))]) << "rank " << r;
+      wait(pending[size_t(r)]);
+    }
+  }
+}
+
 TEST_P(Overlap, APollFindsThatRanksDiffer) {
   Ranks ranks(GetParam());
   float x[4] = {};

@@ -49,6 +49,7 @@ public:
     return chooseClassifierGradient(sizes, block(sizes, all), all, 0, /*mayBeOne=*/true);
   }
 
+  bool stepsThroughKeys() const override { return true; }
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
     return partita_rt::attentionWorkspaceOnCuda(queries);
   }

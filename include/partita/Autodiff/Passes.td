@@ -159,11 +159,12 @@ def ExpandRingPass : Pass<"expand-ring", "::mlir::ModuleOp"> {
     ```mlir
     %out, %lse = tx.attention %q, %k, %v scale 0.5 causal ring "cp"
     // becomes, on two ranks
-    %first = par.first_index of 16 : tensor<1xi64, #par.place<[2 @cp]>>
-    %k1, %v1 = par.shift %k, %v over "cp" because "keys and values"
-    %o, %l = tx.attention_step %q, %k, %v at %first, %first scale 0.5 causal zero_hidden ring "cp"
-    %other = par.first_index of 16 behind 1 : tensor<1xi64, #par.place<[2 @cp]>>
-    %out, %lse = tx.attention_step %q, %k1, %v1 onto %o, %l at %first, %other scale 0.5 causal ring "cp"
+    %first = par.first_index of 8
+    %next:2 = par.shift %k, %v over "cp" because "keys and values"
+    %own = par.first_index of 8
+    %o, %l = tx.attention_step %q, %k, %v at %first, %own scale 0.5 causal zero_hidden ring "cp"
+    %other = par.first_index of 8 behind 1
+    %out, %lse = tx.attention_step %q, %next#0, %next#1 onto %o, %l at %first, %other scale 0.5 causal ring "cp"
     ```
 
     In the backward pass, keys and values make the same way again, and the sums of their gradients travel with them, and home: one shift more.

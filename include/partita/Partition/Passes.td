@@ -70,15 +70,20 @@ def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"
     sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes what moves fewer bytes per layer.
 
     ```mlir
-    func.func @forward(%ids: tensor<4x16xi64> {train.batch = 0}, %mask: tensor<4x16xi64> {train.batch = 0})
-      %x = tx.embedding %wte, %ids
+    func.func @forward(%ids: tensor<2x8xi64> {train.batch = 0}, %mask: tensor<2x1x1x8xf32> {train.batch = 0})
+      %e = tx.embedding %wte, %ids
+      %rows = tx.slice %wpe [0, 0] by [1, 1]
+      %p = tx.broadcast %rows
       ...
-      %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5
-    // becomes
-    func.func @forward(%ids: tensor<4x16xi64> {par.split = #par.place<[4, 16 @cp]>, train.batch = 0}, %mask: ...)
-      %x = tx.embedding %wte, %ids
+      %out, %lse = tx.attention %q, %q, %q bias %mask scale 0.5
+    // becomes, with how=ring
+    func.func @forward(%ids: tensor<2x8xi64> {par.split = #par.place<[2, 8 @cp]>, train.batch = 0}, %mask: tensor<2x1x1x8xf32> {train.batch = 0})
+      %e = tx.embedding %wte, %ids
+      %rows = tx.slice %wpe [0, 0] by [1, 1]
+      %n = par.narrow %rows over "cp" along 0
+      %p = tx.broadcast %n
       ...
-      %out, %lse = tx.attention %q, %k, %v bias %bias scale 0.5 ring "cp"
+      %out, %lse = tx.attention %q, %q, %q bias %mask scale 0.5 ring "cp"
     ```
   }];
   let options = [Option<"how", "how", "std::string", "\"auto\"", "how ranks get the keys of others: ring, all-to-all, or auto">,

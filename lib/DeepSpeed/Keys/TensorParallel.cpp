@@ -10,7 +10,8 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
-                               kSize = "tensor_parallel.tp.tp_size", kSequence = "sequence_parallel_size";
+                               kSize = "tensor_parallel.tp.tp_size",
+                               kSequence = "sequence_parallel_size";
 
 static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel", checkedBlock, "{}", Obeyed,

@@ -33,17 +33,21 @@ __device__ HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t h
 /// The tiles of keys that queries [query, query + kTileRows) see in part: first and end, in keys.
 struct KeyRange {
   int64_t first, end;
-  __device__ KeyRange(const Sight<int64_t> &sight, int64_t query)
+  template <bool kRuns>
+  __device__ KeyRange(const Sight<int64_t, true, kRuns> &sight, int64_t query)
       : first(sight.first(query) / kTileRows * kTileRows),
         end(sight.end(least(query + kTileRows, sight.queries) - 1)) {}
 };
 
 /// The first tile of keys at `key` or after it, of those before `end`, of which a tile of queries computes some; or
 /// one that is not before `end`.
-__device__ inline int64_t nextKeys(const HeadBlocks &blocks, int64_t query, int64_t queries,
-                                   int64_t key, int64_t end) {
-  int64_t last = least(query + kTileRows, queries) - 1;
-  int64_t next = blocks.next(/*transposed=*/false, query, last, key, end);
+template <bool kRuns>
+__device__ int64_t nextKeys(const HeadBlocks &blocks, const Sight<int64_t, true, kRuns> &sight,
+                            int64_t query, int64_t key, int64_t end) {
+  int64_t first = sight.queryNumber + query, number = sight.keyNumber;
+  int64_t last = least(first + kTileRows, sight.queryNumber + sight.queries) - 1;
+  int64_t next =
+      blocks.next(/*transposed=*/false, first, last, number + key, number + end) - number;
   return next < end ? next / kTileRows * kTileRows : end;
 }
 
@@ -146,18 +150,20 @@ __device__ void addWeightedRows(float (&sums)[kRowsOfWarp][kParts], const float 
   }
 }
 
-/// Writes factor * sums to the warp's rows, each element once.
+/// Writes factor * sums to the warp's rows, each element once, or `adds` them.
 template <int kParts, typename T>
 __device__ void storeRows(const HeadRows<T> &head, const float (&sums)[kRowsOfWarp][kParts],
-                          int64_t first, int64_t count, int64_t width, float factor) {
+                          int64_t first, int64_t count, int64_t width, float factor, bool adds) {
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     int64_t row = first + warp * kRowsOfWarp + i;
 #pragma unroll
     for (int c = 0; c < kParts; ++c)
-      if (row < count && lane + kWarp * c < int(width))
-        head.row(row)[lane + kWarp * c] = factor * sums[i][c];
+      if (row < count && lane + kWarp * c < int(width)) {
+        T &to = head.row(row)[lane + kWarp * c];
+        to = adds ? float(to) + factor * sums[i][c] : factor * sums[i][c];
+      }
   }
 }
 

@@ -23,17 +23,20 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// The operands of one call.
-template <typename T> struct Backward {
-  HeadsOf<T> dq, dk, dv;
+/// The operands of one call. kStep: some of the keys of the full sequence, gradients in float.
+template <typename T, bool kStep> struct Backward {
+  HeadsOf<std::conditional_t<kStep, float, T>> dq, dk, dv;
   float *delta, *share; ///< [batch, heads, sequence]
   HeadsOf<const T> dout, out;
   const float *logSumExp;
   HeadsOf<const T> q, k, v;
   AttentionShape shape;
   Bias<T> bias;
+  bool addToQueries = false, addToKeys = false; ///< to dq; to dk and dv
+
+  using Sees = Sight<int64_t, true, kStep>;
   __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
-    return (b * shape.heads + h) * shape.sequence + query;
+    return (b * shape.heads + h) * queryPitch(shape) + query;
   }
 };
 
@@ -41,10 +44,9 @@ template <typename T> struct Backward {
 constexpr float kOnlyBias = -1e30f;
 
 /// Computes delta and share. share is 1, except for a query whose bias is so low (like the lowest
-/// float) that it absorbs all scores, and logSumExp is that bias: then one over the number of keys
-/// that have it. One warp per query.
-template <typename T>
-__global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
+/// of the full sequence that have it. One warp per query.
+template <typename T, bool kStep>
+__global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T, kStep> call) {
   const AttentionShape &shape = call.shape;
   int lane = int(threadIdx.x) % kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z;
@@ -59,11 +61,12 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
   float count = 0.0f;
   bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
   if (onlyBias) { // for all lanes of the warp
-    Sight<int64_t> sight(shape, b);
+    typename Backward<T, kStep>::Sees sight(shape, b);
     HeadBlocks blocks(shape, h);
-    for (int64_t j = sight.first(query) + lane; j < sight.end(query); j += kWarp)
-      count += call.bias.at(b, h, query, j) >= shift && blocks.meet(query, query, j, j + 1) ? 1.0f
-                                                                                            : 0.0f;
+    int64_t number = sight.queryNumber + query, end = sight.keyNumber + sight.endOfAll(query);
+    for (int64_t j = sight.keyNumber + sight.firstOfAll(query) + lane; j < end; j += kWarp)
+      if (call.bias.at(b, h, query, j) >= shift && blocks.meet(number, number, j, j + 1))
+        count += 1.0f;
     count = overWarp<Sum>(count);
   }
   if (lane == 0) {
@@ -74,26 +77,26 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
 
 /// Computes P, its elements dropped, and dS of the warp's queries and the key of its lane, 0 if a
 /// query does not see the key.
-template <typename T>
+template <typename T, bool kStep>
 __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
-                              const Backward<T> &call, int64_t b, int64_t h, int64_t query,
+                              const Backward<T, kStep> &call, int64_t b, int64_t h, int64_t query,
                               int64_t key) {
   const AttentionShape &shape = call.shape;
-  Sight<int64_t> sight(shape, b);
+  typename Backward<T, kStep>::Sees sight(shape, b);
   HeadDrops drops(shape, b, h);
   HeadBlocks blocks(shape, h);
-  ComputedKeys computed(blocks, key);
+  ComputedKeys computed(blocks, sight.keyNumber + key);
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     int64_t at = query + warp * kRowsOfWarp + i, column = key + lane;
     bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at) &&
-                computed.computes(at, lane);
+                computed.computes(sight.queryNumber + at, lane);
     float shift = seen ? call.logSumExp[call.rowOf(b, h, at)] : 0.0f;
     seen = seen && shift != Largest::kNone; // else its output is constant
     float score = p[i] * shape.scale, gradient = 0.0f, probability = 0.0f;
     if (seen) {
-      score += call.bias ? call.bias.at(b, h, at, column) : 0.0f;
+      score += call.bias ? call.bias.at(b, h, at, sight.keyNumber + column) : 0.0f;
       probability = expf(score - shift) * call.share[call.rowOf(b, h, at)];
       float factor = drops(at, column) ? 0.0f : drops.scale;
       gradient = probability * (ds[i] * factor - call.delta[call.rowOf(b, h, at)]);
@@ -113,19 +116,22 @@ struct Tiles {
   static int bytes(const AttentionShape &shape) {
     return 2 * kTileRows * (pitchOf(shape.headDim) + pitchOf(shape.valueDim)) * 4;
   }
-  template <typename T>
-  __device__ void loadQueries(const Backward<T> &call, int64_t b, int64_t h, int64_t query) const {
+  template <typename T, bool kStep>
+  __device__ void loadQueries(const Backward<T, kStep> &call, int64_t b, int64_t h,
+                              int64_t query) const {
     loadTile(q, headOf(call.q, b, h), query, call.shape.sequence, call.shape.headDim);
     loadTile(dout, headOf(call.dout, b, h), query, call.shape.sequence, call.shape.valueDim);
   }
-  template <typename T>
-  __device__ void loadKeys(const Backward<T> &call, int64_t b, int64_t kv, int64_t key) const {
+  template <typename T, bool kStep>
+  __device__ void loadKeys(const Backward<T, kStep> &call, int64_t b, int64_t kv,
+                           int64_t key) const {
     loadTile(k, headOf(call.k, b, kv), key, call.shape.keySequence, call.shape.headDim);
     loadTile(v, headOf(call.v, b, kv), key, call.shape.keySequence, call.shape.valueDim);
   }
-  template <typename T>
-  __device__ void scores(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp], const Backward<T> &call,
-                         int64_t b, int64_t h, int64_t query, int64_t key) const {
+  template <typename T, bool kStep>
+  __device__ void scores(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
+                         const Backward<T, kStep> &call, int64_t b, int64_t h, int64_t query,
+                         int64_t key) const {
     multiplyTiles(p, q, k, call.shape.headDim);
     multiplyTiles(ds, dout, v, call.shape.valueDim);
     differentiate(p, ds, call, b, h, query, key);
@@ -133,19 +139,22 @@ struct Tiles {
 };
 
 /// Does any query of a tile see a key of a tile, and compute one?
-__device__ inline bool meet(const AttentionShape &shape, int64_t b, int64_t h, int64_t query,
-                            int64_t key) {
-  KeyRange range(Sight<int64_t>(shape, b), query);
+template <typename Sees>
+__device__ bool meet(const AttentionShape &shape, const Sees &sight, int64_t h, int64_t query,
+                     int64_t key) {
+  KeyRange range(sight, query);
+  int64_t last = least(query + kTileRows, shape.sequence) - 1,
+          keyEnd = least(key + kTileRows, shape.keySequence);
   return key >= range.first && key < range.end &&
-         HeadBlocks(shape, h).meet(query, least(query + kTileRows, shape.sequence) - 1, key,
-                                   least(key + kTileRows, shape.keySequence));
+         HeadBlocks(shape, h).meet(sight.queryNumber + query, sight.queryNumber + last,
+                                   sight.keyNumber + key, sight.keyNumber + keyEnd);
 }
 
 constexpr int kWeights = kTileRows * (kTileRows + 1);
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, int kParts>
-__global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
+template <typename T, int kParts, bool kStep>
+__global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float pTile[kWeights], dsTile[kWeights];
   const AttentionShape &shape = call.shape;
@@ -153,10 +162,11 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t key = int64_t(blockIdx.x) * kTileRows, kv = blockIdx.y, b = blockIdx.z;
   float dk[kRowsOfWarp][kParts] = {}, dv[kRowsOfWarp][kParts] = {};
+  typename Backward<T, kStep>::Sees sight(shape, b);
   tiles.loadKeys(call, b, kv, key);
   for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
     for (int64_t query = 0; query < shape.sequence; query += kTileRows) {
-      if (!meet(shape, b, h, query, key)) // for all of the block
+      if (!meet(shape, sight, h, query, key)) // for all of the block
         continue;
       __syncthreads(); // all threads are done with the last queries
       tiles.loadQueries(call, b, h, query);
@@ -172,13 +182,15 @@ __global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
       addWeightedRows<kParts, true>(dv, pTile, tiles.dout, shape.valueDim);
       addWeightedRows<kParts, true>(dk, dsTile, tiles.q, shape.headDim);
     }
-  storeRows(headOf(call.dk, b, kv), dk, key, shape.keySequence, shape.headDim, shape.scale);
-  storeRows(headOf(call.dv, b, kv), dv, key, shape.keySequence, shape.valueDim, 1.0f);
+  storeRows(headOf(call.dk, b, kv), dk, key, shape.keySequence, shape.headDim, shape.scale,
+            kStep && call.addToKeys);
+  storeRows(headOf(call.dv, b, kv), dv, key, shape.keySequence, shape.valueDim, 1.0f,
+            kStep && call.addToKeys);
 }
 
 /// Computes dq of a tile of queries (x) of a head (y).
-template <typename T, int kParts>
-__global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call) {
+template <typename T, int kParts, bool kStep>
+__global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float dsTile[kWeights];
   const AttentionShape &shape = call.shape;
@@ -189,8 +201,9 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
   float dq[kRowsOfWarp][kParts] = {};
   tiles.loadQueries(call, b, h, query);
   HeadBlocks blocks(shape, h);
-  KeyRange range(Sight<int64_t>(shape, b), query);
-  auto next = [&](int64_t key) { return nextKeys(blocks, query, shape.sequence, key, range.end); };
+  typename Backward<T, kStep>::Sees sight(shape, b);
+  KeyRange range(sight, query);
+  auto next = [&](int64_t key) { return nextKeys(blocks, sight, query, key, range.end); };
   for (int64_t key = next(range.first); key < range.end; key = next(key + kTileRows)) {
     __syncthreads(); // all threads are done with the last keys
     tiles.loadKeys(call, b, h / shape.groups, key);
@@ -203,7 +216,8 @@ __global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call)
     __syncwarp(); // a warp reads its own rows
     addWeightedRows<kParts, false>(dq, dsTile, tiles.k, shape.headDim);
   }
-  storeRows(headOf(call.dq, b, h), dq, query, shape.sequence, shape.headDim, shape.scale);
+  storeRows(headOf(call.dq, b, h), dq, query, shape.sequence, shape.headDim, shape.scale,
+            kStep && call.addToQueries);
 }
 
 /// The dimensions in which dbias has elements of its own; along the others it repeats one.
@@ -212,10 +226,11 @@ struct BiasGradient {
   int64_t batches, heads, queryTiles, keyTiles; ///< blocks
 };
 
-/// Computes a tile of dbias per block: adds up dS over all that repeat it, in order.
-template <typename T>
+/// Computes a tile of dbias per block: adds up dS over all that repeat it, in order. A step adds the tile to what
+/// dbias holds.
+template <typename T, bool kStep>
 __global__ void __launch_bounds__(kTileThreads)
-    biasGradients(Backward<T> call, BiasGradient gradient) {
+    biasGradients(Backward<T, kStep> call, BiasGradient gradient) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float columns[kTileWarps][kWarp];
   const AttentionShape &shape = call.shape;
@@ -230,11 +245,12 @@ __global__ void __launch_bounds__(kTileThreads)
   int64_t bEnd = gradient.batches > 1 ? int64_t(blockIdx.z) + 1 : shape.batch;
   int64_t hEnd = gradient.heads > 1 ? int64_t(blockIdx.y) + 1 : shape.heads;
   float sums[kRowsOfWarp] = {};
-  for (int64_t b = blockIdx.z; b < bEnd; ++b)
+  for (int64_t b = blockIdx.z; b < bEnd; ++b) {
+    typename Backward<T, kStep>::Sees sight(shape, b);
     for (int64_t h = blockIdx.y; h < hEnd; ++h)
       for (int64_t query = query0; query < queryEnd; query += kTileRows)
         for (int64_t key = key0; key < keyEnd; key += kTileRows) {
-          if (!meet(shape, b, h, query, key)) // for all of the block
+          if (!meet(shape, sight, h, query, key)) // for all of the block
             continue;
           __syncthreads();
           tiles.loadQueries(call, b, h, query);
@@ -246,8 +262,12 @@ __global__ void __launch_bounds__(kTileThreads)
           for (int i = 0; i < kRowsOfWarp; ++i)
             sums[i] += ds[i];
         }
+  }
   float *data = static_cast<float *>(to.data);
   data += int64_t(blockIdx.z) * to.batchStride + int64_t(blockIdx.y) * to.headStride;
+  if constexpr (kStep)
+    data += firstNumber(shape.keys) * to.columnStride;
+  auto put = [](float &element, float sum) { element = kStep ? element + sum : sum; };
   if (!ownKeys)
 #pragma unroll
     for (float &each : sums)
@@ -256,7 +276,7 @@ __global__ void __launch_bounds__(kTileThreads)
   if (ownRows) {
     for (int i = 0; i < kRowsOfWarp; ++i)
       if (int64_t row = query0 + warp * kRowsOfWarp + i; mine && row < shape.sequence)
-        data[row * to.rowStride + (key0 + lane) * to.columnStride] = sums[i];
+        put(data[row * to.rowStride + (key0 + lane) * to.columnStride], sums[i]);
     return;
   }
   float sum = 0.0f;
@@ -269,24 +289,27 @@ __global__ void __launch_bounds__(kTileThreads)
   sum = 0.0f;
   for (int w = 0; w < kTileWarps; ++w)
     sum += columns[w][lane];
-  data[(key0 + lane) * to.columnStride] = sum;
+  put(data[(key0 + lane) * to.columnStride], sum);
 }
 
-template <typename T>
-void launchBiasGradients(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
+template <typename T, bool kStep>
+void launchBiasGradients(const Stream &stream, const Backward<T, kStep> &call,
+                         const Scores &dbias) {
   const AttentionShape &shape = call.shape;
   BiasGradient gradient{dbias, dbias.batchStride ? shape.batch : 1,
                         dbias.headStride ? shape.heads : 1,
                         dbias.rowStride ? ceilDiv(shape.sequence, kTileRows) : 1,
                         dbias.columnStride ? ceilDiv(shape.keySequence, kTileRows) : 1};
   PARTITA_RT_LAUNCH(
-      biasGradients<T>,
+      (biasGradients<T, kStep>),
       attentionGrid(gradient.queryTiles * gradient.keyTiles, gradient.heads, gradient.batches),
       kTileThreads, Tiles::bytes(shape), stream, call, gradient);
 }
 
-template <typename T>
-void backwardInTiles(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
+/// `prepares`: delta and the share of these queries.
+template <typename T, bool kStep>
+void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const Scores &dbias,
+                     bool prepares) {
   const AttentionShape &shape = call.shape;
   int64_t batch = shape.batch, kvHeads = shape.heads / shape.groups;
   int64_t queryTiles = ceilDiv(shape.sequence, kTileRows);
@@ -295,16 +318,17 @@ void backwardInTiles(const Stream &stream, const Backward<T> &call, const Scores
     if (batch * shape.heads == 0)
       return;
     int shared = Tiles::bytes(shape);
-    if (queryTiles > 0)
-      PARTITA_RT_LAUNCH(prepareRows<T>,
+    if (queryTiles > 0 && prepares)
+      PARTITA_RT_LAUNCH((prepareRows<T, kStep>),
                         attentionGrid(ceilDiv(shape.sequence, kTileWarps), shape.heads, batch),
                         kTileThreads, 0, stream, call);
     if (keyTiles > 0)
-      PARTITA_RT_LAUNCH((keyGradients<T, parts()>), attentionGrid(keyTiles, kvHeads, batch),
+      PARTITA_RT_LAUNCH((keyGradients<T, parts(), kStep>), attentionGrid(keyTiles, kvHeads, batch),
                         kTileThreads, shared, stream, call);
     if (queryTiles > 0)
-      PARTITA_RT_LAUNCH((queryGradients<T, parts()>), attentionGrid(queryTiles, shape.heads, batch),
-                        kTileThreads, shared, stream, call);
+      PARTITA_RT_LAUNCH((queryGradients<T, parts(), kStep>),
+                        attentionGrid(queryTiles, shape.heads, batch), kTileThreads, shared, stream,
+                        call);
     if (dbias.data && queryTiles * keyTiles > 0)
       launchBiasGradients(stream, call, dbias);
   });
@@ -312,7 +336,7 @@ void backwardInTiles(const Stream &stream, const Backward<T> &call, const Scores
 
 /// Runs the library's kernel; returns false if it has none.
 template <typename T>
-bool backwardFused(const Stream &stream, const Backward<T> &operands, const Scores &dbias) {
+bool backwardFused(const Stream &stream, const Backward<T, false> &operands, const Scores &dbias) {
   if (!stream.attention)
     return false;
   FusedCall call{};
@@ -334,7 +358,7 @@ bool backwardFused(const Stream &stream, const Backward<T> &operands, const Scor
 }
 
 template <typename T>
-void backward(const Stream &stream, const Backward<T> &call, const ScoresOf<const T> &bias,
+void backward(const Stream &stream, const Backward<T, false> &call, const ScoresOf<const T> &bias,
               const Scores &dbias) {
   if (backwardFused(stream, call, dbias))
     return;
@@ -346,7 +370,31 @@ void backward(const Stream &stream, const Backward<T> &call, const ScoresOf<cons
         attentionBackwardMma(stream, operands);
       return;
     }
-  backwardInTiles(stream, call, dbias);
+  backwardInTiles(stream, call, dbias, /*prepares=*/true);
+}
+
+/// `call`: of all runs. One launch of each kernel for each run of queries and each of keys.
+template <typename T>
+void backwardStep(const Stream &stream, const Backward<T, true> &call,
+                  const ScoresOf<const T> &bias, const Scores &dbias) {
+  forRuns(call.shape, [&](const AttentionShape &pair, int64_t query, int64_t key) {
+    Backward<T, true> step{fromRow(call.dq, query),
+                           fromRow(call.dk, key),
+                           fromRow(call.dv, key),
+                           call.delta + query,
+                           call.share + query,
+                           fromRow(call.dout, query),
+                           fromRow(call.out, query),
+                           call.logSumExp + query,
+                           fromRow(call.q, query),
+                           fromRow(call.k, key),
+                           fromRow(call.v, key),
+                           pair,
+                           Bias<T>(fromRow(bias, query)),
+                           call.addToQueries || key > 0,
+                           call.addToKeys || query > 0};
+    backwardInTiles(stream, step, fromRow(dbias, query), /*prepares=*/key == 0);
+  });
 }
 
 } // namespace
@@ -362,6 +410,17 @@ void backward(const Stream &stream, const Backward<T> &call, const ScoresOf<cons
         stream,                                                                                    \
         {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, bias, \
         dbias);                                                                                    \
+  }                                                                                                \
+  void attentionStepBackward(                                                                      \
+      const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv,               \
+      float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,       \
+      HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,     \
+      ScoresOf<const T> bias, Scores dbias, bool addToQueries, bool addToKeys) {                   \
+    float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
+    backwardStep<T>(stream,                                                                        \
+                    {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape,           \
+                     Bias<T>(bias), addToQueries, addToKeys},                                      \
+                    bias, dbias);                                                                  \
   }
 FOR_STORAGE(ATTENTION_BACKWARD)
 #undef ATTENTION_BACKWARD

@@ -11,6 +11,9 @@
 //
 // Tiles of keys without a block that the queries' layout computes are skipped.
 //
+// A step of attention whose keys come in parts (kStep) has a float O and goes on from m = logSumExp, l = 1 and the
+// normalized O: one launch for each run of queries and each of keys, whose numbers only the device knows.
+//
 // This is the portable form, without tensor cores, for float and for calls that
 // attention_mma_forward.cu does not take: tiles of 32 queries by 32 keys, as floats in shared
 // memory. Reads K and V once per 32 queries (usually from L2), Q and O once. Blocks with the most
@@ -26,10 +29,27 @@ namespace partita_rt::cuda {
 
 namespace {
 
-template <typename T, int kParts>
+template <typename T, bool kStep> using OutOf = std::conditional_t<kStep, float, T>;
+
+/// The state of a query from the keys before.
+template <int kParts> struct RowState {
+  float largest, total, sums[kParts];
+
+  __device__ RowState(const float *out, float logSumExp, int width, float scale)
+      : largest(logSumExp), total(logSumExp == Largest::kNone ? 0.0f : 1.0f) {
+    float inverse = scale == 0.0f ? 0.0f : 1.0f / scale; // the last division multiplies with it
+    int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int c = 0; c < kParts; ++c)
+      sums[c] = lane + kWarp * c < width ? out[lane + kWarp * c] * inverse : 0.0f;
+  }
+};
+
+template <typename T, int kParts, bool kStep>
 __global__ void __launch_bounds__(kTileThreads)
-    forwardTiles(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,
-                 HeadsOf<const T> v, AttentionShape shape, Bias<T> bias) {
+    forwardTiles(HeadsOf<OutOf<T, kStep>> out, float *logSumExp, HeadsOf<const T> q,
+                 HeadsOf<const T> k, HeadsOf<const T> v, AttentionShape shape, Bias<T> bias,
+                 bool continues) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float weights[kTileRows * (kTileRows + 1)];
   auto *queries = reinterpret_cast<float *>(dynamic);
@@ -38,18 +58,35 @@ __global__ void __launch_bounds__(kTileThreads)
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
   HeadRows<const T> keyRows = headOf(k, b, kv), valueRows = headOf(v, b, kv);
-  loadTile(queries, headOf(q, b, h), query, shape.sequence, shape.headDim);
+  HeadRows<OutOf<T, kStep>> outRows = headOf(out, b, h);
+  float *logSums = logSumExp ? logSumExp + (b * shape.heads + h) * queryPitch(shape) : nullptr;
   float sums[kRowsOfWarp][kParts] = {}, largest[kRowsOfWarp], total[kRowsOfWarp] = {};
 #pragma unroll
   for (float &each : largest)
     each = Largest::kNone;
-  Sight<int64_t> sight(shape, b);
+  Sight<int64_t, true, kStep> sight(shape, b);
   HeadDrops drops(shape, b, h);
   HeadBlocks blocks(shape, h);
   KeyRange range(sight, query);
-  auto next = [&](int64_t key) { return nextKeys(blocks, query, shape.sequence, key, range.end); };
+  auto next = [&](int64_t key) { return nextKeys(blocks, sight, query, key, range.end); };
+  if constexpr (kStep)
+    if (continues) {
+      if (next(range.first) >= range.end && (shape.zeroHidden || !bias)) // for all of the block
+        return;
+#pragma unroll
+      for (int i = 0; i < kRowsOfWarp; ++i)
+        if (int64_t row = query + warp * kRowsOfWarp + i; row < shape.sequence) {
+          RowState<kParts> state(outRows.row(row), logSums[row], int(shape.valueDim), drops.scale);
+          largest[i] = state.largest;
+          total[i] = state.total;
+#pragma unroll
+          for (int c = 0; c < kParts; ++c)
+            sums[i][c] = state.sums[c];
+        }
+    }
+  loadTile(queries, headOf(q, b, h), query, shape.sequence, shape.headDim);
   for (int64_t key = next(range.first); key < range.end; key = next(key + kTileRows)) {
-    ComputedKeys computed(blocks, key);
+    ComputedKeys computed(blocks, sight.keyNumber + key);
     __syncthreads();
     loadTile(keys, keyRows, key, shape.keySequence, shape.headDim);
     __syncthreads();
@@ -60,10 +97,11 @@ __global__ void __launch_bounds__(kTileThreads)
       int row = warp * kRowsOfWarp + i;
       int64_t at = query + row, column = key + lane;
       bool seen = at < shape.sequence && column < sight.end(at) && column >= sight.first(at) &&
-                  computed.computes(at, lane);
+                  computed.computes(sight.queryNumber + at, lane);
       float score = Largest::kNone;
       if (seen)
-        score = scores[i] * shape.scale + (bias ? bias.at(b, h, at, column) : 0.0f);
+        score =
+            scores[i] * shape.scale + (bias ? bias.at(b, h, at, sight.keyNumber + column) : 0.0f);
       float before = largest[i];
       largest[i] = Largest::of(before, overWarp<Largest>(score));
       float shift = largest[i] == Largest::kNone ? 0.0f : largest[i];
@@ -79,7 +117,6 @@ __global__ void __launch_bounds__(kTileThreads)
     __syncthreads();
     addWeightedRows<kParts, false>(sums, weights, keys, shape.valueDim);
   }
-  HeadRows<T> outRows = headOf(out, b, h);
 #pragma unroll
   for (int i = 0; i < kRowsOfWarp; ++i) {
     int64_t row = query + warp * kRowsOfWarp + i;
@@ -94,11 +131,8 @@ __global__ void __launch_bounds__(kTileThreads)
         outRows.row(row)[lane + kWarp * c] = undefined ? nan
                                              : hidden  ? 0.0f
                                                        : sums[i][c] * (drops.scale / total[i]);
-    if (logSumExp && lane == 0)
-      logSumExp[(b * shape.heads + h) * shape.sequence + row] = undefined ? nan
-                                                                : hidden
-                                                                    ? Largest::kNone
-                                                                    : largest[i] + logf(total[i]);
+    if (logSums && lane == 0)
+      logSums[row] = undefined ? nan : hidden ? Largest::kNone : largest[i] + logf(total[i]);
   }
 }
 
@@ -121,6 +155,22 @@ bool forwardFused(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
   return stream.attention->run(stream, call);
 }
 
+template <typename T, bool kStep>
+void forwardInTiles(const Stream &stream, const HeadsOf<OutOf<T, kStep>> &out, float *logSumExp,
+                    const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
+                    const AttentionShape &shape, const ScoresOf<const T> &bias, bool continues) {
+  int64_t tiles = ceilDiv(shape.sequence, kTileRows);
+  withHeadParts(shape, [&](auto parts) {
+    if (tiles * shape.heads * shape.batch == 0)
+      return;
+    int pitches = pitchOf(shape.headDim) + pitchOf(most(shape.headDim, shape.valueDim));
+    PARTITA_RT_LAUNCH((forwardTiles<T, parts(), kStep>),
+                      attentionGrid(tiles, shape.heads, shape.batch), kTileThreads,
+                      kTileRows * pitches * 4, stream, out, logSumExp, q, k, v, shape,
+                      Bias<T>(bias), continues);
+  });
+}
+
 template <typename T>
 void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
              const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
@@ -133,14 +183,18 @@ void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
         attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
       return;
     }
-  int64_t tiles = ceilDiv(shape.sequence, kTileRows);
-  withHeadParts(shape, [&](auto parts) {
-    if (tiles * shape.heads * shape.batch == 0)
-      return;
-    int pitches = pitchOf(shape.headDim) + pitchOf(most(shape.headDim, shape.valueDim));
-    PARTITA_RT_LAUNCH((forwardTiles<T, parts()>), attentionGrid(tiles, shape.heads, shape.batch),
-                      kTileThreads, kTileRows * pitches * 4, stream, out, logSumExp, q, k, v, shape,
-                      Bias<T>(bias));
+  forwardInTiles<T, false>(stream, out, logSumExp, q, k, v, shape, bias, /*continues=*/false);
+}
+
+template <typename T>
+void forwardStep(const Stream &stream, const Heads &out, float *logSumExp,
+                 const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
+                 const AttentionShape &shape, const ScoresOf<const T> &bias, bool continues) {
+  forRuns(shape, [&](AttentionShape pair, int64_t query, int64_t key) {
+    pair.zeroHidden = shape.zeroHidden || key + pair.keySequence < shape.keySequence;
+    forwardInTiles<T, true>(stream, fromRow(out, query), logSumExp + query, fromRow(q, query),
+                            fromRow(k, key), fromRow(v, key), pair, fromRow(bias, query),
+                            continues || key > 0);
   });
 }
 
@@ -151,6 +205,11 @@ void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                \
                         const AttentionShape &shape, ScoresOf<const T> bias) {                     \
     forward<T>(stream, out, logSumExp, q, k, v, shape, bias);                                      \
+  }                                                                                                \
+  void attentionStep(const Stream &stream, HeadsOf<float> out, float *logSumExp,                   \
+                     HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                   \
+                     const AttentionShape &shape, ScoresOf<const T> bias, bool continues) {        \
+    forwardStep<T>(stream, out, logSumExp, q, k, v, shape, bias, continues);                       \
   }
 FOR_STORAGE(ATTENTION_FORWARD)
 #undef ATTENTION_FORWARD

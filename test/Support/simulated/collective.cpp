@@ -108,34 +108,68 @@ void reduce(char *to, const std::vector<const char *> &from, size_t count, int t
   }
 }
 
-CollectiveCall callAt(const std::string &contribution, size_t number) {
-  CollectiveCall call;
-  std::memcpy(static_cast<void *>(&call), contribution.data() + number * sizeof(call),
-              sizeof(call));
-  return call;
-}
+/// What one rank has contributed to a group.
+struct Given {
+  std::vector<CollectiveCall> calls;
+  std::vector<const char *> data; ///< of each call
 
-/// Returns the call that rank 0 must make if rank 1 makes this one.
-CollectiveCall counterpart(CollectiveCall call) {
-  if (call.kind == Kind::Send || call.kind == Kind::Receive) {
-    call.kind = call.kind == Kind::Send ? Kind::Receive : Kind::Send;
-    call.root = 1 - call.root;
+  Given(const std::string &text, size_t count, int rank, int size) : calls(count) {
+    size_t at = count * sizeof(CollectiveCall);
+    if (text.size() < at)
+      throw std::runtime_error("NCCL: rank " + std::to_string(rank) +
+                               " has fewer calls in a group");
+    std::memcpy(static_cast<void *>(calls.data()), text.data(), at);
+    for (const CollectiveCall &call : calls) {
+      data.push_back(text.data() + at);
+      at += given(call, rank, size) * widthOf(call.type);
+      if (at > text.size())
+        throw std::runtime_error("NCCL would hang or compute nonsense: the ranks' groups differ");
+    }
   }
-  return call;
+};
+
+bool isMessage(const CollectiveCall &call) {
+  return call.kind == Kind::Send || call.kind == Kind::Receive;
 }
 
-void compare(const std::vector<std::string> &texts, size_t calls) {
-  constexpr size_t bytes = sizeof(CollectiveCall);
-  for (size_t r = 1; r < texts.size(); ++r)
-    for (size_t c = 0; c < calls; ++c) {
-      if (texts[r].size() < (c + 1) * bytes)
-        throw std::runtime_error("NCCL: rank " + std::to_string(r) + " has fewer calls in a group");
-      CollectiveCall theirs = callAt(texts[0], c), mine = counterpart(callAt(texts[r], c));
-      if (theirs.count != mine.count || theirs.type != mine.type || theirs.op != mine.op ||
-          theirs.root != mine.root || theirs.kind != mine.kind)
-        throw std::runtime_error("NCCL would hang or compute nonsense: rank 0 is at " +
-                                 textOf(callAt(texts[0], c)) + "; rank " + std::to_string(r) +
-                                 " at " + textOf(callAt(texts[r], c)));
+/// Messages from one rank to another are received in the order in which a group sends them: returns the number
+/// of the other end's call, or as many as there are.
+size_t otherEnd(const std::vector<Given> &all, int rank, size_t number) {
+  const CollectiveCall &call = all[size_t(rank)].calls[number];
+  auto isAlike = [](const CollectiveCall &each, Kind kind, int peer) {
+    return each.kind == kind && each.root == peer;
+  };
+  size_t before = 0;
+  for (size_t c = 0; c < number; ++c)
+    before += isAlike(all[size_t(rank)].calls[c], call.kind, call.root);
+  const std::vector<CollectiveCall> &theirs = all[size_t(call.root)].calls;
+  Kind kind = call.kind == Kind::Send ? Kind::Receive : Kind::Send;
+  for (size_t c = 0; c < theirs.size(); ++c)
+    if (isAlike(theirs[c], kind, rank) && before-- == 0)
+      return c;
+  return theirs.size();
+}
+
+void compare(const std::vector<Given> &all) {
+  auto nonsense = [&](int a, const CollectiveCall &itsCall, int b, const std::string &other) {
+    throw std::runtime_error("NCCL would hang or compute nonsense: rank " + std::to_string(a) +
+                             " is at " + textOf(itsCall) + "; rank " + std::to_string(b) + other);
+  };
+  for (int r = 0; r < int(all.size()); ++r)
+    for (size_t c = 0; c < all[0].calls.size(); ++c) {
+      const CollectiveCall &theirs = all[0].calls[c], &mine = all[size_t(r)].calls[c];
+      if (isMessage(mine)) {
+        size_t other = otherEnd(all, r, c);
+        if (other == all[0].calls.size())
+          nonsense(r, mine, mine.root, " has no such call");
+        const CollectiveCall &found = all[size_t(mine.root)].calls[other];
+        if (found.count != mine.count || found.type != mine.type)
+          nonsense(r, mine, mine.root, " at " + textOf(found));
+      }
+      bool alike = theirs.count == mine.count && theirs.type == mine.type && theirs.op == mine.op &&
+                   theirs.root == mine.root && theirs.kind == mine.kind;
+      if (isMessage(mine) != isMessage(theirs) || (!isMessage(mine) && !alike))
+        nonsense(0, theirs, r, " at " + textOf(mine));
     }
 }
 
@@ -161,19 +195,17 @@ std::string contribution(const std::vector<Collective> &group, int rank, int siz
 
 void compute(const std::vector<Collective> &group, int rank,
              const std::vector<std::string> &texts) {
-  compare(texts, group.size());
   int size = int(texts.size());
-  std::vector<size_t> at(texts.size(), group.size() * sizeof(CollectiveCall));
+  std::vector<Given> all;
+  for (int r = 0; r < size; ++r)
+    all.emplace_back(texts[size_t(r)], group.size(), r, size);
+  compare(all);
   for (size_t c = 0; c < group.size(); ++c) {
     const Collective &each = group[c];
     size_t width = widthOf(each.type);
     std::vector<const char *> from;
-    for (int r = 0; r < size; ++r) {
-      from.push_back(texts[size_t(r)].data() + at[size_t(r)]);
-      at[size_t(r)] += given(callAt(texts[size_t(r)], c), r, size) * width;
-      if (at[size_t(r)] > texts[size_t(r)].size())
-        throw std::runtime_error("NCCL would hang or compute nonsense: the ranks' groups differ");
-    }
+    for (const Given &its : all)
+      from.push_back(its.data[c]);
     switch (each.kind) {
     case Kind::ReduceScatter:
       for (const char *&x : from)
@@ -192,7 +224,7 @@ void compute(const std::vector<Collective> &group, int rank,
     case Kind::Send:
       break;
     case Kind::Receive:
-      std::memcpy(each.to, from[size_t(each.root)], each.count * width);
+      std::memcpy(each.to, all[size_t(each.root)].data[otherEnd(all, rank, c)], each.count * width);
       break;
     case Kind::AllGather:
       for (size_t r = 0; r < from.size(); ++r)

@@ -10,7 +10,7 @@
 
 namespace simulated {
 
-/// One call; equal on all ranks, except for a send, whose counterpart is a receive.
+/// One call; equal on all ranks, except for messages: the counterpart of a send is a receive, in the same group.
 struct CollectiveCall {
   enum class Kind : uint8_t {
     AllReduce,

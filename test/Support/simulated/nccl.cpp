@@ -276,20 +276,22 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
   return call(comm, stream, collectiveOf(Kind::AllGather, from, to, count, type, 0, 0));
 }
 
-static ncclResult_t callBetweenTwo(Kind kind, const void *from, void *to, size_t count,
-                                   ncclDataType_t type, int peer, ncclComm_t comm,
-                                   cudaStream_t stream) {
-  if (comm->size != 2 || peer != 1 - comm->rank)
-    return wrong(ncclInvalidArgument, "messages are between the ranks of a communicator of two");
+/// A rank's message to itself needs its receive in the same group.
+static ncclResult_t callMessage(Kind kind, const void *from, void *to, size_t count,
+                                ncclDataType_t type, int peer, ncclComm_t comm,
+                                cudaStream_t stream) {
+  if ((comm->size != 2 || peer == comm->rank) && groupDepth == 0)
+    return wrong(ncclInvalidArgument,
+                 "outside a group, messages are between the ranks of a communicator of two");
   return call(comm, stream, collectiveOf(kind, from, to, count, type, 0, peer));
 }
 ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return callBetweenTwo(Kind::Send, from, nullptr, count, type, peer, comm, stream);
+  return callMessage(Kind::Send, from, nullptr, count, type, peer, comm, stream);
 }
 ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return callBetweenTwo(Kind::Receive, nullptr, to, count, type, peer, comm, stream);
+  return callMessage(Kind::Receive, nullptr, to, count, type, peer, comm, stream);
 }
 
 ncclResult_t ncclGetVersion(int *version) {

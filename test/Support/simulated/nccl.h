@@ -91,8 +91,8 @@ ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recv
                                cudaStream_t stream);
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
-/// Works between the two ranks of a communicator of two. Complete only when the receive has
-/// started.
+/// In a communicator of two, complete only when the receive has started. In a larger one, all ranks send and
+/// receive in groups that all of them issue together, as shifts and all-to-alls do.
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,

@@ -139,6 +139,25 @@ template <typename T, typename Arrays> void exercise(Rank &rank, int axis, Array
   }
 }
 
+/// Shifts both ways, of several tensors, and all-to-alls of one block and of several.
+template <typename T, typename Arrays> void exerciseMoves(Rank &rank, int axis, Arrays &arrays) {
+  Communicator &group = rank.group(axis), &moves = gathersOf(rank, axis);
+  int64_t size = group.size();
+  auto some = [&](int64_t n) { return arrays.next(values<T>(rank, n)); };
+  auto empty = [&](int64_t n) { return arrays.next(std::vector<T>(size_t(n), T(7))); };
+  T *k = some(1001), *v = some(30), *kNext = empty(1001), *vNext = empty(30), *own = empty(1001);
+  Pending there = shiftStart(moves, {{k, kNext, 1001}, {v, vNext, 30}}, "shift");
+  wait(there);
+  shift(group, {{kNext, own, 1001}}, "shift back", /*back=*/true);
+  for (auto [blocks, n] : {std::pair<int64_t, int64_t>{1, 201}, {3, 50}, {40, 7}}) {
+    int64_t all = blocks * n * size;
+    T *from = some(all), *to = empty(all), *again = empty(all), *beside = some(5 * size),
+      *besides = empty(5 * size);
+    wait(allToAllStart(moves, {{from, to, n, blocks}, {beside, besides, 5}}, "all-to-all"));
+    allToAll(group, {{to, again, n, blocks}}, "all-to-all back");
+  }
+}
+
 /// Shards of several blocks, few and many, alone and beside another one; shards of full tensors
 /// that do not divide evenly, followed by a guard.
 template <typename T, typename Arrays> void exerciseParts(Rank &rank, int axis, Arrays &arrays) {
@@ -170,6 +189,8 @@ template <typename Arrays> void exerciseAll(Rank &rank, Arrays &arrays) {
     exercise<float>(rank, axis, arrays);
     exercise<BFloat16>(rank, axis, arrays);
     exerciseParts<BFloat16>(rank, axis, arrays);
+    exerciseMoves<float>(rank, axis, arrays);
+    exerciseMoves<BFloat16>(rank, axis, arrays);
     if (rank.program->mesh.size() > 1) // the other types once
       continue;
     exercise<Half>(rank, axis, arrays);
@@ -293,6 +314,16 @@ TEST(SimulatedNccl, HasTheTypesOfItsTable) {
                             {ncclUint8, DType::Bool}})
     EXPECT_EQ(int64_t(simulated::bytesOfNccl(type)), sizeOf(ours)) << nameOf(ours);
   ncclCommAbort(comm);
+}
+
+TEST(NcclGroup, ShiftsThatDisagreeAreSaidByTheSimulation) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(20);
+    shift(gpu.rank.group(0), {{data, data + 10, 9 + gpu.rank.rank}}, "h.1.attn");
+    gpu.rendezvous.barrier("the end");
+    failOnError(gpu, [&] { gpu.synchronize(); });
+  });
+  expectNonsense(all, "send of 9 elements");
 }
 
 TEST(NcclGroup, WaitingTwiceIsAnError) {

@@ -1,0 +1,119 @@
+// Attention whose keys come in parts against the CPU's, over the ranks of a ring; the bits must not depend on
+// schedule.
+
+#include "attention_ring.h"
+#include "simulated.h"
+
+namespace partita_rt::cuda::attention_step { // tests are compiled together
+namespace {
+
+struct OnCpu {
+  template <typename... Operands> void forward(Operands... operands) const {
+    partita_rt::attentionStep(operands...);
+  }
+  template <typename... Operands> void backward(Operands... operands) const {
+    partita_rt::attentionStepBackward(operands...);
+  }
+};
+struct OnGpu {
+  template <typename... Operands> void forward(Operands... operands) const {
+    SimulatedStream stream;
+    cuda::attentionStep(stream, operands...);
+  }
+  template <typename... Operands> void backward(Operands... operands) const {
+    SimulatedStream stream;
+    cuda::attentionStepBackward(stream, operands...);
+  }
+  template <typename... Operands> void whole(Operands... operands) const {
+    SimulatedStream stream;
+    cuda::attentionForward(stream, operands...);
+  }
+  template <typename... Operands> void wholeBackward(Operands... operands) const {
+    SimulatedStream stream;
+    cuda::attentionBackward(stream, operands...);
+  }
+};
+
+constexpr auto kMembers = {&RingResults::out, &RingResults::logSumExp, &RingResults::dq,
+                           &RingResults::dk,  &RingResults::dv,        &RingResults::dbias};
+
+void expectClose(Floats actual, Floats wanted, double tolerance) {
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (std::isinf(wanted[i])) {
+      EXPECT_EQ(actual[i], wanted[i]);
+      actual[i] = wanted[i] = 0.0f;
+    }
+  actual.push_back(1.0f); // differences count beside 1 at least
+  wanted.push_back(1.0f);
+  EXPECT_CLOSE(actual, widen(wanted), tolerance);
+}
+
+void expectBits(const RingResults &actual, const RingResults &wanted) {
+  for (auto member : kMembers)
+    EXPECT_EQ(difference(actual.*member, wanted.*member), -1);
+}
+
+TEST(AttentionStep, IsTheCpus) {
+  int number = 0;
+  for (const RingCase &c : ringCases(3)) {
+    RingOperands o(c.shape, c.bias);
+    Dealt all[] = {{1, false}, {3, false}, {2, true}}; // two of them for each case
+    for (int i = 0; i < 2; ++i) {
+      Dealt dealt = all[number++ % 3];
+      SCOPED_TRACE(std::string(c.what) + ", " + std::to_string(dealt.ranks) + " ranks, " +
+                   std::to_string(dealt.runs()) + " runs");
+      RingResults wanted = runRing<float>(o, dealt, OnCpu()),
+                  actual = runRing<float>(o, dealt, OnGpu());
+      for (auto member : kMembers)
+        expectClose(actual.*member, wanted.*member, 1e-5);
+    }
+  }
+}
+
+TEST(AttentionStep, HasTheSameBitsInEveryOrder) {
+  RingCase cases[] = {{"bias", ringShape(1, 4, 48, 48, 8, true, 2), RingBias::Full},
+                      {"window", withDropout(ringShape(1, 2, 48, 48, 20, true, 1, 12, 20), 0.2)}};
+  for (const RingCase &c : cases) {
+    SCOPED_TRACE(c.what);
+    RingOperands o(c.shape, c.bias);
+    RingResults wanted = runRing<float>(o, {2, true}, OnGpu());
+    inEveryOrder([&] { expectBits(runRing<float>(o, {2, true}, OnGpu()), wanted); });
+  }
+}
+
+template <typename T> void checkOneStep(const RingCase &c) {
+  SCOPED_TRACE(c.what);
+  RingOperands o(c.shape, c.bias);
+  Whole<T> whole(o, OnGpu());
+  RingResults step = runRing<T>(o, {1, false}, OnGpu());
+  EXPECT_ROUNDED(whole.out, step.out);
+  EXPECT_EQ(difference(whole.logSumExp, step.logSumExp), -1);
+  EXPECT_ROUNDED(whole.dq, step.dq);
+  EXPECT_ROUNDED(whole.dk, step.dk);
+  EXPECT_ROUNDED(whole.dv, step.dv);
+  EXPECT_EQ(difference(whole.dbias, step.dbias), -1);
+}
+
+TEST(AttentionStep, WithAllKeysHasTheBitsOfOneAttention) {
+  int number = 0;
+  for (const RingCase &c : ringCases(2))
+    number++ % 2 ? checkOneStep<float>(c) : checkOneStep<BFloat16>(c);
+}
+
+// Queries that have seen nothing when the last step ends.
+TEST(AttentionStep, QueriesThatSeeNothingAreNotANumberOrZero) {
+  AttentionShape a = ringShape(1, 1, 24, 24, 4, false);
+  for (bool zero : {false, true}) {
+    a.zeroHidden = zero;
+    RingOperands o(a, RingBias::Rows);
+    RingResults wanted = runRing<float>(o, {3, true}, OnCpu()),
+                actual = runRing<float>(o, {3, true}, OnGpu());
+    for (size_t i = 0; i < wanted.out.size(); ++i) {
+      EXPECT_EQ(std::isnan(actual.out[i]), std::isnan(wanted.out[i])) << i;
+      EXPECT_EQ(actual.out[i] == 0.0f, wanted.out[i] == 0.0f) << i;
+    }
+  }
+}
+
+} // namespace
+} // namespace partita_rt::cuda::attention_step
