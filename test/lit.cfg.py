@@ -21,6 +21,7 @@ tools = os.path.join(config.partita_build, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_bin, "/usr/bin", "/bin"])
 config.environment["OPENBLAS_NUM_THREADS"] = "1"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+config.environment["PYTHONPATH"] = os.path.join(config.test_source_root, "Support")  # what several folders' scripts import
 for name in ("HOME", "TMPDIR", "CCACHE_DIR", "CUDA_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -203,6 +203,11 @@ def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStar
   let summary = "the first position of every position's document";
   let arguments = (ins B:$starts, B:$ids, I64Attr:$rows, I64Attr:$width);
 }
+def Rt_DocumentStartsAfterOp : Rt_Call<"document_starts_after", "documentStartsAfter",
+    ["getToken()", "getStarts()", "getIds()", "getRows()", "getWidth()"]> {
+  let summary = "the first position of every position's document, which begins behind a token";
+  let arguments = (ins I64Attr:$token, B:$starts, B:$ids, I64Attr:$rows, I64Attr:$width);
+}
 def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
     ["getY()", "getX()", "getRows()", "getWidth()", "\"Pairs::\" + std::string(getInterleaved() ? \"Interleaved\" : \"Halves\")"]> {
   let summary = "a quarter turn of every pair of a row";

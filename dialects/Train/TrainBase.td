@@ -34,6 +34,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
     /// On the module, by import: the path of the model's file, a string.
     static constexpr ::llvm::StringLiteral kModel = "train.model";
+    /// On the module, by `pack-documents`: the token that ends a document in packed rows, an i64.
+    static constexpr ::llvm::StringLiteral kDocumentEnd = "train.document_end";
     /// On the module: the objective and the reason for it, as text.
     static constexpr ::llvm::StringLiteral kObjective = "train.objective";
     /// On the module: the files with `initial` values, as import found them: an array of #train.file.

@@ -285,14 +285,15 @@ def Tx_DocumentStartsOp : Tx_InferredOp<"document_starts", [], "::mlir::IntegerT
   let summary = "per position, the first one of its document: `from` of tx.attention";
   let description = [{
     A document is a run of equal ids of a sequence. An id that comes back after another document is an error of the run, because
-    the model's mask, which compares ids, would show these positions to each other.
+    the model's mask, which compares ids, would show these positions to each other. With `after`, ids are tokens, and a document
+    begins behind each token of this number.
 
-    Created by `raise-documents`.
+    Created by `raise-documents` and, with `after`, by `pack-documents`.
   }];
   let shardRule = "* s^ -> * s^";
-  let arguments = (ins Tx_Int:$ids);
+  let arguments = (ins Tx_Int:$ids, OptionalAttr<I64Attr>:$after);
   let results = (outs Tx_Int:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids (`after` $after^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -453,6 +453,8 @@ private:
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
     if (StringRef schedule = program.getLrSchedule(); !schedule.empty() && schedule != "constant")
       os << "  p.lrSchedule = " << rt::stringLiteral(schedule) << ";\n";
+    if (auto end = module->getAttrOfType<IntegerAttr>(train::TrainDialect::kDocumentEnd))
+      os << "  p.documentEnd = " << end.getInt() << ";\n";
     if (optimizer() != "none")
       os << "  p.exposesGradients = true;\n";
     if (!rt::Target::of(module).queuesWork()) // lower-to-rt has made the calls

@@ -526,7 +526,9 @@ static LogicalResult documentStarts(tx::DocumentStartsOp op, Inputs in, Outputs 
     int64_t start = 0;
     for (int64_t i = 0; i < width; ++i) {
       int64_t id = in[0]->ints[row * width + i];
-      if (i == 0 || id != in[0]->ints[row * width + i - 1]) {
+      if (op.getAfter())
+        start = i > 0 && in[0]->ints[row * width + i - 1] == op.getAfter() ? i : start;
+      else if (i == 0 || id != in[0]->ints[row * width + i - 1]) {
         start = i;
         if (!seen.insert(id).second)
           return op.emitError() << "id " << id << " of sequence " << row

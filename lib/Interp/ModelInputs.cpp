@@ -64,6 +64,24 @@ static llvm::SmallDenseSet<unsigned> documentIds(func::FuncOp function) {
   return arguments;
 }
 
+/// The tokens that end documents, by argument.
+static llvm::SmallDenseMap<unsigned, int64_t> documentEnds(func::FuncOp function) {
+  llvm::SmallDenseMap<unsigned, int64_t> ends;
+  function.walk([&](tx::DocumentStartsOp op) {
+    for (unsigned argument : sources(function, op.getIds()))
+      if (op.getAfter())
+        ends[argument] = *op.getAfter();
+  });
+  return ends;
+}
+
+/// A row ends several documents.
+static void endDocuments(Tensor &value, int64_t token, uint64_t key) {
+  for (int64_t e = 0; e < value.size(); ++e)
+    if (uniform(mix64(key + 2), e) < 0.25)
+      value.ints[e] = token;
+}
+
 /// Documents of one position and more: an id holds until the next one begins.
 static void fillDocuments(Tensor &value, uint64_t key) {
   int64_t id = 0;
@@ -106,6 +124,7 @@ static void fill(Tensor &value, StringRef role, const TokenRange &range, uint64_
 FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp function, uint64_t seed) {
   SmallVector<TokenRange> ranges = tokenRanges(function);
   llvm::SmallDenseSet<unsigned> documents = documentIds(function);
+  llvm::SmallDenseMap<unsigned, int64_t> ends = documentEnds(function);
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -121,6 +140,8 @@ FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp functio
       fillDocuments(value, key);
     else
       fill(value, role ? role.getValue() : "", ranges[i], key);
+    if (auto end = ends.find(i); end != ends.end())
+      endDocuments(value, end->second, key);
     inputs.push_back(std::move(value));
   }
   return inputs;

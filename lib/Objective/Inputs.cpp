@@ -55,12 +55,10 @@ static std::string knownInputs(func::FuncOp forward) {
   return text;
 }
 
-static int64_t looksUp(Value value);
-
 /// Checks that the first token of a shifted input is in the model's vocabulary.
 static LogicalResult checkFiller(func::FuncOp forward, unsigned i) {
   auto filler = forward.getArgAttrOfType<IntegerAttr>(i, TrainDialect::kFiller);
-  int64_t rows = looksUp(forward.getArgument(i));
+  int64_t rows = rowsLookedUp(forward.getArgument(i));
   if (roleOf(forward, i) != "shifted" || !filler || rows == 0 ||
       (filler.getInt() >= 0 && filler.getInt() < rows))
     return success();
@@ -157,16 +155,14 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   return success();
 }
 
-/// Returns the number of rows of the largest parameter that the value, perhaps in another shape or
-/// type, indexes; 0 if there is none.
-static int64_t looksUp(Value value) {
+int64_t objective::rowsLookedUp(Value value) {
   int64_t rows = 0;
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
     if (auto embedding = dyn_cast<tx::EmbeddingOp>(user); embedding && embedding.getIds() == value)
       rows = std::max(rows, embedding.getTable().getType().getDimSize(0));
     else if (isa<tx::CastOp, tx::ReshapeOp, tx::SliceOp>(user))
-      rows = std::max(rows, looksUp(user->getResult(0)));
+      rows = std::max(rows, rowsLookedUp(user->getResult(0)));
   }
   return rows;
 }
@@ -185,7 +181,7 @@ static void findTokens(func::FuncOp forward, const llvm::SmallBitVector &bound) 
       return;
     if ((role != "data" && role != "ids") || !isInteger(type) || type.getRank() != 2)
       continue;
-    int64_t rows = looksUp(argument);
+    int64_t rows = rowsLookedUp(argument);
     if (rows > 0 && rows >= most) {
       tokens = rows > most ? std::optional(i) : std::nullopt;
       most = rows;

@@ -22,6 +22,10 @@ mlir::LogicalResult assignRoles(mlir::func::FuncOp forward, llvm::ArrayRef<std::
 /// first argument that has one.
 void markBatches(mlir::func::FuncOp forward);
 
+/// Returns the number of rows of the largest table that the value, perhaps in another shape or type, indexes; 0 if there
+/// is none.
+int64_t rowsLookedUp(mlir::Value value);
+
 /// Returns the argument's role, or "".
 llvm::StringRef roleOf(mlir::func::FuncOp function, unsigned argument);
 /// Returns "'input_ids'", or "number 2".

@@ -115,7 +115,7 @@ private:
     SmallVector<StringAttr> axes;
     SmallVector<int64_t> sizes;
     for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-      if (!par::splitsBatch(axis)) {
+      if (!par::splitsBatch(axis) && !par::splits(axis, par::Splits::Context)) {
         axes.push_back(axis);
         sizes.push_back(size);
       }

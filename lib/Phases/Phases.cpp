@@ -34,6 +34,7 @@ static constexpr StringLiteral kRaise[] = {
     "cse", // layers share a mask, which is evaluated once
     "func.func(raise-documents{recurring=${recurring-documents}})",
     "sparsify-attention{layout=${sparse-attention}}", // what the passes before have recognized
+    "func.func(raise-blocks)", // the other attentions' masks
     "canonicalize",
     "cse",
     "verify-phase{after=raise}",
@@ -42,6 +43,7 @@ static constexpr StringLiteral kRaise[] = {
 static constexpr StringLiteral kObjective[] = {
     "assign-fill{residual-scale=${scale-residual-init}}",
     "make-init",
+    "pack-documents{after=${pack} inputs=${input}}", // which loss follows does not matter
     "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze} trainable=${trainable} tie=${tie}}",
     "key-dropout",
     "canonicalize",

@@ -114,6 +114,9 @@ static constexpr PlanOption kOptions[] = {
     {"recurring-documents", PlanOption::Flag, "", "false", 0, 0,
      "the id of a document of a packed sequence may come back after another document: attention then "
      "reads a mask, instead of a document's own positions"},
+    {"pack", PlanOption::Integer, "TOKEN", "-1", -1, kMost,
+     "rows of whole documents, each of which ends with this token: attention stays within a document, and "
+     "positions begin again at each; -1: rows are pieces of one stream of tokens"},
     {"sparse-attention", PlanOption::Sparsity, "mode=MODE,KEY=VALUE,...", "", 0, 0,
      "which blocks of self-attention are computed, by DeepSpeed's modes and keys "
      "(mode=fixed,block=16,num_local_blocks=4): fixed, variable, bigbird, bslongformer, "

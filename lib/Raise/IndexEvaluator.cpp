@@ -123,6 +123,12 @@ std::optional<double> IndexEvaluator::element(Value value, ArrayRef<int64_t> ind
       from.push_back(offset + i * stride);
     return element(slice.getX(), from);
   }
+  if (auto lookup = dyn_cast_or_null<tx::EmbeddingOp>(op); lookup && !lookup.getFirst()) {
+    std::optional<double> id = element(lookup.getIds(), ArrayRef(index).drop_back());
+    bool isRow = id && *id >= 0 && *id < lookup.getTable().getType().getDimSize(0);
+    return isRow ? element(lookup.getTable(), {static_cast<int64_t>(*id), index.back()})
+                 : std::nullopt;
+  }
   obstacle = op;
   return std::nullopt;
 }

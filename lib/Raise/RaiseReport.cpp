@@ -64,6 +64,7 @@ FailureOr<RaiseReport> partita::reportRaising(ModuleOp module) {
   functions.addPass(createRaiseRotateHalf({/*remarks=*/true}));
   functions.addPass(createRaiseAttention({/*remarks=*/true}));
   functions.addPass(createRaiseDocuments({/*remarks=*/true}));
+  functions.addPass(createRaiseBlocks({/*remarks=*/true}));
   if (failed(manager.run(*copy)))
     return failure();
   return report;

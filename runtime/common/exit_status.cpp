@@ -42,12 +42,12 @@ void noteStep() {
   if (hasTrained.exchange(true))
     return;
   leaveMark(kTrainedMark);
-  for (const char *mark : {kEndedMark, kTakenMark, kUnsavedMark})
+  for (const char *mark : {kLostMark, kEndedMark, kTakenMark, kUnsavedMark})
     removeMark(mark);
 }
-void noteLoss() {
+void noteLoss(const char *report) {
   if (!hasLost.exchange(true))
-    leaveMark(kLostMark);
+    leaveMark(kLostMark, report);
 }
 
 int failureStatus() { return hasTrained || hasLost ? kFailedWhileTraining : kRefused; }

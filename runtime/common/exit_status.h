@@ -13,8 +13,9 @@ namespace partita_rt {
 /// Notes that a rank of this process has completed a training step; the first one leaves kTrainedMark.
 void noteStep();
 /// Notes that this process ends the run because a rank has died or makes no progress, so that a restart
-/// may help; leaves kLostMark.
-void noteLoss();
+/// may help; leaves kLostMark with the report, "rank 1 (host gpu-2, process 4711) died; ...". May be
+/// called by a handler of signals.
+void noteLoss(const char *report = "");
 /// Returns the status of an error that happens now.
 int failureStatus();
 /// Call this for an error that this program has found by itself and reports. If no restart would help

@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_COMMON_FIXED_TEXT_H
 #define PARTITA_RT_COMMON_FIXED_TEXT_H
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +12,7 @@ namespace partita_rt {
 /// What does not fit is cut off.
 class FixedText {
 public:
+  static constexpr size_t kMost = PATH_MAX + 512; ///< a path, and what is said of it
   FixedText &operator<<(const char *more) {
     for (; *more && size + 1 < sizeof(text); ++more)
       text[size++] = *more;
@@ -34,7 +36,7 @@ public:
   const char *get() const { return text; }
 
 private:
-  char text[3072] = {};
+  char text[kMost] = {};
   size_t size = 0;
 };
 

@@ -31,12 +31,13 @@ struct Doomed {
   char name[PATH_MAX];
 };
 SignalTable<Doomed, 64> doomed; // one file per rank of a large process
+SignalTable<Doomed, 64> made;   // folders
 
-/// Registers a file for removal by signals; returns its slot, or -1 if none is free.
-int doom(const std::string &name) {
+/// Registers a file or folder for removal by signals; returns its slot, or -1 if none is free.
+int doom(SignalTable<Doomed, 64> &table, const std::string &name) {
   if (name.size() >= PATH_MAX)
     return -1;
-  return doomed.add([&](Doomed &each) { std::memcpy(each.name, name.c_str(), name.size() + 1); });
+  return table.add([&](Doomed &each) { std::memcpy(each.name, name.c_str(), name.size() + 1); });
 }
 
 void spare(int slot) { doomed.remove(slot); }
@@ -50,6 +51,22 @@ std::string folderOf(const std::string &path) {
 
 void removeTemporaryFiles() {
   doomed.forEach([](const Doomed &each) { unlink(each.name); });
+  made.forEach([](const Doomed &each) { rmdir(each.name); }); // fails if it is not empty
+}
+
+void MadeFolders::set(const std::vector<std::string> &paths) {
+  for (int slot : slots)
+    made.remove(slot);
+  slots.clear();
+  folders.assign(paths.rbegin(), paths.rend());
+  for (const std::string &each : folders)
+    slots.push_back(doom(made, each));
+}
+
+MadeFolders::~MadeFolders() {
+  for (const std::string &each : folders)
+    rmdir(each.c_str());
+  keep();
 }
 
 //===-- Files of killed processes -----------------------------------------------------------===//
@@ -128,7 +145,7 @@ TemporaryFile::TemporaryFile(const std::string &path) : path(path) {
   if (exists && !S_ISREG(status.st_mode))
     fail("%s is not a regular file, so it cannot be replaced", path.c_str());
   create();
-  slot = doom(name);
+  slot = doom(doomed, name);
   mode_t mask = umask(0);
   umask(mask);
   fchmod(descriptor, exists ? status.st_mode & 0777 : 0666 & ~mask); // mkostemps makes it private

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -45,8 +46,29 @@ bool isTemporarySuffix(const std::string &text);
 /// Removes temporary files for this path that processes left when they ended.
 void removeAbandonedFiles(const std::string &path);
 
-/// Removes the files that are not committed. For signal handlers: it reads plain memory only.
+/// Removes the files that are not committed, and the folders below that are empty. For signal handlers: it
+/// reads plain memory only.
 void removeTemporaryFiles();
+
+/// Folders that this process has made, and that should not stay if it ends before there is something in
+/// them.
+class MadeFolders {
+public:
+  MadeFolders() = default;
+  /// Removes those that are empty.
+  ~MadeFolders();
+  MadeFolders(const MadeFolders &) = delete;
+  MadeFolders &operator=(const MadeFolders &) = delete;
+  /// In place of those before; the outermost first.
+  void set(const std::vector<std::string> &paths);
+  /// They stay, from here on.
+  void keep() { set({}); }
+  size_t count() const { return folders.size(); }
+
+private:
+  std::vector<std::string> folders; ///< the innermost first
+  std::vector<int> slots;
+};
 
 /// A lock on a folder, so that one process at a time writes into it; released by the destructor.
 class FolderClaim {

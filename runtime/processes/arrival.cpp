@@ -2,7 +2,7 @@
 
 #include "processes/arrival.h"
 #include "partita_rt/types.h"
-#include "processes/first_here.h"
+#include "processes/host_speaker.h"
 
 #include <algorithm>
 #include <poll.h>
@@ -27,7 +27,7 @@ std::string nowhereText(const Greeting &own, const std::string &problem) {
 }
 
 void checkNobodyGaveUp(const LaunchEnvironment &environment) {
-  if (FirstHere::hasSpoken(meetingOf(environment)))
+  if (HostSpeaker::hasSpoken(meetingOf(environment)))
     throw JoiningFailed{"", Speaker::Another};
 }
 
@@ -55,7 +55,7 @@ public:
       giveUp(" has not heard of rank 0 at " + where + " for " + secondsText() +
              ": not all ranks had come");
     if (!frame || frame->kind != FrameKind::Welcome)
-      throw JoiningFailed{"rank 0 died before all ranks had come", Speaker::First};
+      throw JoiningFailed{"rank 0 died before all ranks had come", Speaker::OneOfHost};
     Joined joined;
     joined.peers = peersFrom(frame->text, size_t(environment.ranks));
     joined.rank = int(frame->number);
@@ -70,7 +70,7 @@ private:
   [[noreturn]] void giveUp(const std::string &message) const {
     throw JoiningFailed{"rank " + std::to_string(own.rank) + " (" + textOf(own.peer) + ")" +
                             message,
-                        Speaker::First};
+                        Speaker::OneOfHost};
   }
 
   /// Returns the next frame; none if the connection is no longer `open` or the time is up.
@@ -95,9 +95,9 @@ private:
     const std::vector<int> &ports = environment.ports;
     for (size_t turn = 0; !connection; ++turn) {
       int port = ports[turn % ports.size()];
-      std::string its = tryPort(port);
-      if (turn < ports.size() || its.rfind("refused", 0) == 0 || connection) {
-        problem = its;
+      NoAnswer its = tryPort(port);
+      if (turn < ports.size() || its.isRefusal || connection) {
+        problem = its.problem;
         where = environment.address + ":" + std::to_string(port);
       }
       if (connection)
@@ -111,17 +111,22 @@ private:
     }
   }
 
+  /// Why rank 0 is not at a port.
+  struct NoAnswer {
+    std::string problem;
+    bool isRefusal = false; ///< whoever listens there has said why it is not this rank's
+  };
   /// Sets `connection` if rank 0 accepts it; else returns why not.
-  std::string tryPort(int port) {
+  NoAnswer tryPort(int port) {
     std::string problem;
     Socket socket;
     try {
       socket = connectTo(environment.address, port, 2, problem);
     } catch (const Error &error) {
-      throw JoiningFailed{nowhereText(own, error.what()), Speaker::First};
+      throw JoiningFailed{nowhereText(own, error.what()), Speaker::OneOfHost};
     }
     if (!socket.isOpen())
-      return problem;
+      return {problem};
     connection = std::make_unique<Connection>(std::move(socket));
     connection->send({FrameKind::Hello, 0, textOf(own)});
     connection->flush();
@@ -135,16 +140,17 @@ private:
     }
     if (frame && frame->kind == FrameKind::End)
       throw JoiningFailed{frame->text, Speaker::Another};
-    if (frame && frame->kind == FrameKind::Refused)
+    bool isRefusal = frame && frame->kind == FrameKind::Refused;
+    if (isRefusal)
       problem = "refused: " + frame->text.substr(0, 300);
     if (!frame || frame->kind != FrameKind::Accepted) {
       connection->send({FrameKind::Goodbye, 0, ""});
       connection->flush();
       connection.reset();
-      return problem;
+      return {problem, isRefusal};
     }
     connection->allowLongFrames();
-    return "";
+    return {};
   }
 
   const LaunchEnvironment &environment;
@@ -165,7 +171,7 @@ Joined joinRankZero(const LaunchEnvironment &environment, const Greeting &own, d
   try {
     return Arrival(environment, own, seconds).run();
   } catch (const Error &error) { // from a malformed message
-    throw JoiningFailed{error.what(), Speaker::First};
+    throw JoiningFailed{error.what(), Speaker::OneOfHost};
   }
 }
 

@@ -1,7 +1,7 @@
 // Gathers, and ends all ranks (hub.h).
 
 #include "processes/hub.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/types.h"
 
 #include <tuple>
@@ -87,13 +87,13 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
     number = its;
     what = where;
     since = now;
-    first = rank;
+    begunBy = rank;
     texts.resize(peers.size());
   }
   if (its != number || where != what || texts[size_t(rank)])
     return report(rank, Cause::Error,
                   "the ranks differ: rank " + std::to_string(rank) + " is at " + where + ", rank " +
-                      std::to_string(first) + " at " + what,
+                      std::to_string(begunBy) + " at " + what,
                   "", now);
   texts[size_t(rank)] = text;
   std::vector<std::string> all;
@@ -104,6 +104,12 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
   }
   texts.clear();
   std::string packed = pack(all);
+  if (packed.size() >= Connection::kMostBytes)
+    return report(rank, Cause::Error,
+                  "the texts of all ranks at " + what + " have " + std::to_string(packed.size()) +
+                      " bytes; less than " + std::to_string(Connection::kMostBytes) +
+                      " are possible",
+                  "", now);
   for (size_t r = 0; r < peers.size(); ++r)
     send(int(r), {FrameKind::Gathered, number, packed});
 }
@@ -112,10 +118,17 @@ void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
   if (!left)
-    report(rank, Cause::Death,
-           deathText(nameOf(rank), seen[size_t(rank)],
-                     std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
-           kWhereAreYou, now);
+    reportLoss(rank, Cause::Death,
+               deathText(nameOf(rank), seen[size_t(rank)],
+                         std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
+               now);
+}
+
+/// Reports that a rank has died or makes no progress; the others are asked for what they wait.
+void Hub::reportLoss(int rank, Cause cause, std::string message, Clock::time_point now) {
+  report(rank, cause, std::move(message), "", now);
+  if (failure && failure->cause == cause && failure->rank == rank)
+    failure->asksWhere = true;
 }
 
 /// Waits briefly for a better reason: several ranks may see the same error, or one rank's end.
@@ -145,10 +158,10 @@ void Hub::lookForGather(Clock::time_point now) {
       most = longSeconds(timeout);
   }
   if (!gone.empty())
-    report(first, Cause::Error, "waits at " + what + " for " + namesOf(gone) + ", which has ended",
-           "", now);
+    report(begunBy, Cause::Error,
+           "waits at " + what + " for " + namesOf(gone) + ", which has ended", "", now);
   else if (now > after(since, most))
-    report(first, Cause::Timeout,
+    report(begunBy, Cause::Timeout,
            "waited " + std::to_string(int64_t(timeout)) + " s at " + what + " for " +
                namesOf(missing),
            "", now);
@@ -165,8 +178,9 @@ void Hub::lookAtPositions(Clock::time_point now) {
   std::string text = watch.look(seen, secondsAt(now), timeout);
   if (text.empty())
     return;
-  report(watch.subject(), Cause::Stall, text, kWhereAreYou, now);
+  reportLoss(watch.subject(), Cause::Stall, text, now);
   failure->silent = watch.subject();
+  failure->told = watch.waitersTold();
 }
 
 void Hub::tick(Clock::time_point now) {
@@ -182,14 +196,15 @@ void Hub::tick(Clock::time_point now) {
   lookAtPositions(now);
   if (!failure || now < decideAt)
     return;
-  if (failure->question.empty())
+  if (failure->question.empty() && !failure->asksWhere)
     return end(failure->message);
   if (answers.empty())
     return ask(now);
   for (size_t r = 0; r < peers.size(); ++r)
     if (!answers[r] && now < after(decideAt, 1))
       return;
-  end(withAnswers(now), failure->cause == Cause::Stall ? FrameKind::Stalled : FrameKind::End);
+  bool isLoss = failure->cause == Cause::Stall || failure->cause == Cause::Death;
+  end(withAnswers(now), isLoss ? FrameKind::EndByLoss : FrameKind::End);
 }
 
 /// Returns the message of the failure, what ranks have answered, and who has not; before that, which
@@ -197,15 +212,15 @@ void Hub::tick(Clock::time_point now) {
 std::string Hub::withAnswers(Clock::time_point now) const {
   std::string message = failure->message, stopped;
   int named = 0, more = 0;
-  auto append = [&](const std::string &its) { // unless the report says it
-    if (message.find(its) != std::string::npos)
-      return;
+  auto append = [&](const std::string &its) {
     if (++named <= kNamedWaiters)
       message += "; " + its;
     else
       ++more;
   };
   for (size_t r = 0; r < peers.size(); ++r) {
+    if (failure->told.count(int(r)))
+      continue;
     if (answers[r] && !answers[r]->empty())
       append(nameOf(int(r)) + " " + *answers[r]);
     else if (std::string its =
@@ -225,7 +240,8 @@ void Hub::ask(Clock::time_point now) {
     if (states[r] == State::Dead || int(r) == failure->silent)
       answers[r] = "";
     else
-      send(int(r), {FrameKind::Question, 0, failure->question});
+      send(int(r), {failure->asksWhere ? FrameKind::WhereAreYou : FrameKind::Question, 0,
+                    failure->question});
 }
 
 void Hub::end(const std::string &message, FrameKind kind, uint32_t speaker) {

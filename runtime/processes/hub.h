@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_PROCESSES_HUB_H
 #define PARTITA_RT_PROCESSES_HUB_H
 
-#include "common/mesh/watch.h"
+#include "common/watch/watch.h"
 #include "processes/rendezvous.h"
 #include "processes/wire.h"
 
@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <set>
 
 namespace partita_rt::processes {
 
@@ -24,17 +25,18 @@ enum FrameKind : uint8_t {
   Report,    ///< number: the cause; message, question
   Answer,    ///< number of the question; text
   Goodbye,
-  Alive, ///< an image of the rank's position (common/mesh/rank_position.h)
+  Alive, ///< an image of the rank's position (common/watch/rank_position.h)
   // From rank 0 to a rank:
   Accepted,
-  Refused,  ///< the reason
-  Welcome,  ///< all peers
-  Gathered, ///< number; by rank, text
-  Question, ///< number; text
-  End,      ///< number: the rank that prints, or kNobody; message
-  Stalled,  ///< the same, because a rank makes no progress
-  Farewell, ///< all have said goodbye
-  Beat,     ///< rank 0 is alive; an image of its position, if it has one
+  Refused,     ///< the reason
+  Welcome,     ///< all peers
+  Gathered,    ///< number; by rank, text
+  Question,    ///< number; text
+  WhereAreYou, ///< a question that asks every rank for what it waits
+  End,         ///< number: the rank that prints, or kNobody; message
+  EndByLoss,   ///< the same, because a rank has died or makes no progress
+  Farewell,    ///< all have said goodbye
+  Beat,        ///< rank 0 is alive; an image of its position, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer
@@ -78,6 +80,7 @@ private:
               Clock::time_point now);
   void report(int rank, Cause cause, std::string message, std::string question,
               Clock::time_point now);
+  void reportLoss(int rank, Cause cause, std::string message, Clock::time_point now);
   void ask(Clock::time_point now);
   void lookForGather(Clock::time_point now);
   void lookAtPositions(Clock::time_point now);
@@ -90,7 +93,9 @@ private:
     Cause cause;
     int rank;
     std::string message, question;
-    int silent = -1; ///< a rank that is not asked
+    bool asksWhere = false;  ///< each rank says for whom it waits
+    int silent = -1;         ///< a rank that is not asked
+    std::set<int> told = {}; ///< ranks of which the message says that
   };
   enum class State : uint8_t { Alive, Left, Dead };
 
@@ -111,7 +116,7 @@ private:
   std::string what;
   std::vector<std::optional<std::string>> texts; ///< empty: no gather is pending
   Clock::time_point since;
-  int first = 0; ///< the rank that began it
+  int begunBy = 0; ///< a rank
 
   std::optional<Failure> failure;                  ///< the one that counts so far
   Clock::time_point decideAt;                      ///< when the failure becomes final

@@ -18,16 +18,16 @@ struct Joined {
 
 /// Which process prints a failure that all ranks share.
 enum class Speaker : uint8_t {
-  This,    ///< this one, and the others know
-  Another, ///< another one, which has told this one
-  First,   ///< the first on this host to notice: processes do not know each other (first_here.h)
+  This,      ///< this one, and the others know
+  Another,   ///< another one, which has told this one
+  OneOfHost, ///< the first on this host to notice: processes do not know each other (host_speaker.h)
 };
 struct JoiningFailed {
   std::string message;
   Speaker speaker;
   std::function<void()> tell = {}; ///< tells the others, once it is printed; may be empty
 };
-/// Returns the name of the run's occasion for FirstHere.
+/// Returns the name of the run's occasion for HostSpeaker.
 std::string meetingOf(const LaunchEnvironment &environment);
 
 /// What rank 0 does, and what the others do, until all ranks of the run are known. Wait at most this many

@@ -3,7 +3,7 @@
 #include "processes/launched_rank.h"
 #include "common/mesh/mesh.h"
 #include "partita_rt/printable.h"
-#include "processes/first_here.h"
+#include "processes/host_speaker.h"
 #include "processes/hub.h"
 
 #include <cstdio>
@@ -36,11 +36,11 @@ LaunchEnvironment environmentOrExit(const Launched &launched, const char *progra
   try {
     return readEnvironment(launched);
   } catch (const std::exception &exception) {
-    FirstHere first(launchName() + " of " + std::to_string(getppid()) + ": " + program + ": " +
-                    exception.what());
-    if (first.speaks())
+    HostSpeaker speaker(launchName() + " of " + std::to_string(getppid()) + ": " + program + ": " +
+                        exception.what());
+    if (speaker.speaks())
       std::fprintf(stderr, "%s: error: %s\n", program, printable(exception.what()).c_str());
-    first.linger();
+    speaker.linger();
     std::exit(1);
   }
 }

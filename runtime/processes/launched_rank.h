@@ -4,8 +4,8 @@
 #ifndef PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
 #define PARTITA_RT_PROCESSES_LAUNCHED_RANK_H
 
-#include "common/mesh/flight.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/flight.h"
+#include "common/watch/rank_position.h"
 #include "processes/rendezvous.h"
 
 namespace partita_rt::processes {

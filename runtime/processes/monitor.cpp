@@ -3,6 +3,7 @@
 #include "processes/monitor.h"
 #include "common/exit_status.h"
 #include "common/last_line.h"
+#include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
     std::unique_lock<std::mutex> lock(state->mutex);
     state->changed.wait_for(lock, std::chrono::seconds(3), [&] { return state->done; });
   }
+  removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads
 }
 
@@ -214,8 +216,11 @@ void Monitor::exchange() {
     connection.reset();
     if (hub)
       hub->closed(int(i), now);
-    else if (!farewell)
-      takeOver(deathOfFirst());
+    else if (!farewell) {
+      std::string text = deathOfRankZero();
+      noteLoss(text.c_str());
+      takeOver(text);
+    }
   }
   if (!hub)
     return checkSilence();
@@ -240,20 +245,22 @@ void Monitor::received(const Frame &frame) {
     news.notify_all();
     return;
   }
-  case FrameKind::Question: {
+  case FrameKind::Question:
+  case FrameKind::WhereAreYou: {
+    bool asksWhere = frame.kind == FrameKind::WhereAreYou;
     std::function<std::string(const std::string &)> its;
     {
       std::lock_guard<std::mutex> lock(mutex);
       its = answer;
     }
-    std::string text = its ? its(frame.text) : "";
+    std::string text = its ? its(asksWhere ? kWhereAreYou : frame.text) : "";
     RankPosition *position = own;
-    if (text.empty() && position && frame.text == kWhereAreYou)
+    if (text.empty() && position && asksWhere)
       text = waitText(*position);
     return send({FrameKind::Answer, frame.number, text});
   }
-  case FrameKind::Stalled:
-    noteLoss();
+  case FrameKind::EndByLoss:
+    noteLoss(frame.text.c_str());
     [[fallthrough]];
   case FrameKind::End:
     end(frame.text, int(frame.number) == rank);
@@ -262,7 +269,7 @@ void Monitor::received(const Frame &frame) {
     return;
   case FrameKind::Beat:
     if (!frame.text.empty())
-      readImage(first, frame.text);
+      readImage(ofRankZero, frame.text);
     return;
   default:
     partita_rt::fail("a message of rank 0 is not what it should be");
@@ -270,14 +277,14 @@ void Monitor::received(const Frame &frame) {
 }
 
 /// What is known of rank 0.
-const RankPosition &Monitor::positionOfFirst() const {
+const RankPosition &Monitor::positionOfRankZero() const {
   const RankPosition *its = near;
-  return its && its->beats > 0 ? *its : first;
+  return its && its->beats > 0 ? *its : ofRankZero;
 }
 
 /// Why all end when rank 0 has died, and where that leaves this rank.
-std::string Monitor::deathOfFirst() const {
-  const RankPosition &its = positionOfFirst();
+std::string Monitor::deathOfRankZero() const {
+  const RankPosition &its = positionOfRankZero();
   std::string text = deathText(nameOf(known, 0), its.beats > 0 ? &its : nullptr,
                                std::chrono::duration<double>(now - heard).count());
   const RankPosition *mine = own;
@@ -288,10 +295,10 @@ std::string Monitor::deathOfFirst() const {
 /// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
 std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
   std::string name = nameOf(known, 0);
-  if (!mine.empty() && first.beats == 0)
+  if (!mine.empty() && ofRankZero.beats == 0)
     return mine + "; " + name + " does not answer";
   return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
-         " s" + lastPositionText(positionOfFirst()) + (mine.empty() ? "" : "; " + mine);
+         " s" + lastPositionText(positionOfRankZero()) + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
@@ -305,8 +312,9 @@ void Monitor::checkSilence() {
   }
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
   if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
-    noteLoss();
-    takeOver(lossText(mine, int64_t(silence)));
+    std::string text = lossText(mine, int64_t(silence));
+    noteLoss(text.c_str());
+    takeOver(text);
   }
   for (const Frame &frame : port.serve()) {
     if (frame.kind == FrameKind::Over)

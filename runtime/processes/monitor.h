@@ -56,8 +56,8 @@ private:
   void sendSign();
   void received(const Frame &frame);
   void checkSilence();
-  const RankPosition &positionOfFirst() const;
-  std::string deathOfFirst() const;
+  const RankPosition &positionOfRankZero() const;
+  std::string deathOfRankZero() const;
   std::string lossText(const std::string &mine, int64_t seconds) const;
   void takeOver(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
@@ -76,7 +76,7 @@ private:
   Clock::time_point nextSign;
   std::atomic<bool> signIsDue{false};
   std::atomic<RankPosition *> own{nullptr};        ///< what the process's rank publishes
-  RankPosition first;                              ///< what rank 0 has published
+  RankPosition ofRankZero;                         ///< what rank 0 has published
   std::atomic<const RankPosition *> near{nullptr}; ///< the same, in memory that both share
   bool succeeding = false;
   Socket wakeRead, wakeWrite;

@@ -76,10 +76,10 @@ public:
       // Ranks of this host that look elsewhere know less of the reason: it comes before theirs.
       if (isOver(search->isElsewhere ? 0.9 * seconds : seconds)) {
         ending = lateText(seconds);
-        speaker = search->isElsewhere ? Speaker::First : Speaker::This;
+        speaker = search->isElsewhere ? Speaker::OneOfHost : Speaker::This;
       } else if (search->isNowhere && missing() == environment.ranks - 1 && isOver(kNobody)) {
         ending = nowhereText(*greetings[0], problemOfHost(environment.address));
-        speaker = Speaker::First;
+        speaker = Speaker::OneOfHost;
       }
       serve();
       beat(seconds);

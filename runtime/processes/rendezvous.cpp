@@ -2,7 +2,7 @@
 
 #include "processes/rendezvous.h"
 #include "common/exit_status.h"
-#include "processes/first_here.h"
+#include "processes/host_speaker.h"
 #include "processes/monitor.h"
 
 #include <algorithm>
@@ -31,15 +31,15 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
                                         std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {
     ending->abort = failure.tell;
-    if (failure.speaker != Speaker::First)
+    if (failure.speaker != Speaker::OneOfHost)
       endProcess(*ending, failure.message, failure.speaker == Speaker::This);
-    FirstHere first(meetingOf(environment));
+    HostSpeaker speaker(meetingOf(environment));
     ending->abort = [&] {
       if (failure.tell)
         failure.tell();
-      first.linger();
+      speaker.linger();
     };
-    endProcess(*ending, failure.message, first.speaks());
+    endProcess(*ending, failure.message, speaker.speaks());
   }
 }
 
@@ -63,10 +63,7 @@ std::string Rendezvous::broadcast(const std::string &text, const std::string &wh
 }
 
 std::string Rendezvous::agree(const std::string &error) {
-  for (const std::string &each : allGather(error, "the end of the set-up"))
-    if (!each.empty())
-      return each;
-  return "";
+  return firstError(allGather(error, "the end of the set-up"));
 }
 
 void Rendezvous::fail(const std::string &message) {

@@ -18,7 +18,7 @@
 // stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
 // Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,
-// one process of each host prints so (first_here.h).
+// one process of each host prints so (host_speaker.h).
 
 #ifndef PARTITA_RT_PROCESSES_RENDEZVOUS_H
 #define PARTITA_RT_PROCESSES_RENDEZVOUS_H
@@ -59,7 +59,7 @@ enum class Cause : uint8_t {
   Sequel,  ///< an error caused by another rank's end, such as NCCL's
 };
 
-/// The question to all ranks about another one that makes no progress.
+/// What `answer` gets when all ranks are asked for what they wait, because one is lost.
 constexpr char kWhereAreYou[] = "where are you";
 
 class Monitor;
@@ -86,7 +86,10 @@ public:
   /// Returns the launcher's numbers, by rank.
   std::vector<int> launcherNumbers() const;
 
-  /// Returns every rank's text, by rank; at most 1 MiB each. `what` names the occasion.
+  /// Returns every rank's text, by rank. `what` names the occasion. Waits for all ranks; one thread of the
+  /// process calls it at a time. The texts have less than 256 MiB together (Connection::kMostBytes), since
+  /// rank 0 sends them all to each: for any number of ranks of which each gives 256 bytes, that is a
+  /// million. More is an error that ends all ranks, and names the occasion.
   std::vector<std::string> allGather(const std::string &mine, const std::string &what);
   /// Returns rank `root`'s text.
   std::string broadcast(const std::string &text, const std::string &what, int root = 0);

@@ -37,7 +37,7 @@ constexpr char kUsage[] =
     "diff    compares the tensors of two checkpoints, however they are split\n\n"
     "A PATH is the folder of a run (its newest checkpoint; verify: all of them), the folder of one\n"
     "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage, a\n"
-    "checkpoint in ls that cannot be read, or a difference; 2: another error.\n";
+    "checkpoint in ls or verify that cannot be read, or a difference; 2: another error.\n";
 
 using Words = std::vector<std::string>;
 
@@ -83,10 +83,13 @@ bool listOne(const CheckpointEntry &entry) {
       for (const LogicalTensor::Shard &shard : logical.shards)
         files.insert(shard.file);
     }
+    std::string step = valueOf(file, "step"),
+                other = otherStep(entry.path, std::strtoll(step.c_str(), nullptr, 10));
+    isReadable = other.empty();
     about = grouped(bytes) + " bytes in " + std::to_string(files.size()) +
             (files.size() == 1 ? " file" : " files") + ", " + valueOf(file, "program") + ", " +
-            valueOf(file, "optimizer") + ", step " + valueOf(file, "step") + ", seed " +
-            valueOf(file, "seed");
+            valueOf(file, "optimizer") + ", step " + step + ", seed " + valueOf(file, "seed") +
+            (other.empty() ? "" : ": " + other);
   } catch (const Unreadable &error) {
     about = std::string("cannot be read: ") + error.what();
     isReadable = false;
@@ -123,52 +126,88 @@ int list(const Words &words) {
 
 //===-- verify ------------------------------------------------------------------------------===//
 
-/// Returns true if all bytes of the checkpoint are those that were written.
+/// What is wrong with the shards in one file of a checkpoint.
+struct FileDamage {
+  int64_t damaged = 0, all = 0; ///< tensors with a shard in it
+  std::string first;
+};
+
+void print(const std::string &path, const std::string &text) {
+  std::printf("%s: %s\n", printable(path).c_str(), printable(text).c_str());
+}
+
+/// Returns true if all bytes of the checkpoint are those that were written; else prints a line for each
+/// file that has others.
 bool verifyFile(const std::string &shown, const std::string &path) {
-  try {
-    CheckpointFiles file(path);
-    int64_t bytes = 0, damaged = 0;
-    for (const auto &[name, tensor] : file.tensors()) {
+  CheckpointFiles file(path);
+  int64_t bytes = 0;
+  std::map<size_t, FileDamage> found;
+  for (const auto &[name, tensor] : file.tensors()) {
+    for (const LogicalTensor::Shard &shard : tensor.shards) {
+      FileDamage &its = found[shard.file];
+      ++its.all;
       try {
-        read(file, name);
+        file.checkShard(name, shard);
       } catch (const Error &error) {
-        std::printf("%s: %s\n", printable(shown).c_str(), printable(error.what()).c_str());
-        ++damaged;
+        if (its.damaged++ == 0)
+          its.first = error.what();
       }
-      bytes += bytesOf(tensor);
     }
-    if (damaged == 0)
-      std::printf("%s: undamaged: %zu tensors, %s bytes%s\n", printable(shown).c_str(),
-                  file.tensors().size(), grouped(bytes).c_str(),
-                  file.note().empty() ? "" : ("; " + printable(file.note())).c_str());
-    return damaged == 0;
-  } catch (const Error &error) {
-    std::printf("%s: %s\n", printable(shown).c_str(), printable(error.what()).c_str());
+    bytes += bytesOf(tensor);
+  }
+  bool intact = true;
+  for (const auto &[number, its] : found)
+    if (its.damaged > 0) {
+      intact = false;
+      std::string others =
+          "; " + grouped(its.damaged) + " of its " + grouped(its.all) + " tensors are";
+      print(shown, its.first + (its.damaged == 1 ? "" : others));
+    }
+  if (std::string other =
+          otherStep(shown, std::strtoll(valueOf(file, "step").c_str(), nullptr, 10));
+      intact && !other.empty()) {
+    print(shown, other);
     return false;
   }
+  if (intact)
+    print(shown, "undamaged: " + std::to_string(file.tensors().size()) + " tensors, " +
+                     grouped(bytes) + " bytes" + (file.note().empty() ? "" : "; " + file.note()));
+  return intact;
+}
+
+/// The same; what cannot be read at all is one line, which does not end the search.
+template <typename Verify> bool isIntact(const std::string &path, Verify verify) {
+  try {
+    return verify();
+  } catch (const Error &error) {
+    print(path, error.what());
+    return false;
+  }
+}
+
+/// Verifies all checkpoints that a path names.
+bool verifyPath(const std::string &path) {
+  std::error_code none;
+  if (!fs::exists(path, none))
+    fail("no such file or folder");
+  if (!fs::is_directory(path, none))
+    return verifyFile(path, path);
+  std::vector<CheckpointEntry> found = checkpointsIn(path);
+  if (found.empty())
+    newestCheckpoint(path); // says what is missing
+  bool intact = true;
+  for (const CheckpointEntry &entry : found)
+    intact &=
+        isIntact(entry.path, [&] { return verifyFile(entry.path, checkpointFile(entry.path)); });
+  return intact;
 }
 
 int verify(const Words &words) {
   if (words.empty())
     fail("verify takes a folder or file, or several; --help says more");
   bool intact = true;
-  for (const std::string &path : words) {
-    std::error_code none;
-    if (!fs::exists(path, none))
-      fail("%s: no such file or folder", path.c_str());
-    std::vector<CheckpointEntry> found = checkpointsIn(path);
-    if (!fs::is_directory(path, none))
-      intact &= verifyFile(path, path);
-    else if (found.empty())
-      newestCheckpoint(path); // says what is missing
-    for (const CheckpointEntry &entry : found)
-      try {
-        intact &= verifyFile(entry.path, checkpointFile(entry.path));
-      } catch (const Error &error) {
-        std::printf("%s: %s\n", printable(entry.path).c_str(), printable(error.what()).c_str());
-        intact = false;
-      }
-  }
+  for (const std::string &path : words)
+    intact &= isIntact(path, [&] { return verifyPath(path); });
   return intact ? 0 : 1;
 }
 
@@ -298,6 +337,9 @@ int main(int argc, char **argv) {
     return words.empty() ? 2 : 0;
   }
   try {
+    for (const std::string &word : words)
+      if (word.size() > 1 && word[0] == '-' && (word != "-o" || words[0] != "merge"))
+        fail("unknown option '%s'; --help says more", word.c_str());
     for (const Command &command : kCommands)
       if (words[0] == command.name) {
         int status = command.run(Words(words.begin() + 1, words.end()));

@@ -74,6 +74,7 @@ TEST(Verdict, Table) {
       {"its ssh knows none", facts(255, kUnexplained, kNone), Verdict::Final},
       {"its host is away for a while", facts(1, kUnexplained, kNone, kRestart, kTrained),
        Verdict::RestartLater},
+      {"a launcher starts nothing", facts(kRefused, kUnexplained, kNone), Verdict::Final},
       {"the host where mpirun's only ranks were", facts(kTraining, kNone), Verdict::RestartNow},
 
       {"a restart is refused", facts(kRefused, kRestart, kTrained), Verdict::RestartLater},

@@ -283,6 +283,16 @@ TEST(Documents, TilesOfOthersAreNotRead) {
   }
 }
 
+TEST(Documents, StartBehindAToken) {
+  std::vector<int64_t> ids{9, 1, 2, 9, 9, 1, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8};
+  std::vector<int32_t> starts(16, -1), wanted{0, 1, 1, 1, 4, 5, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0};
+  documentStartsAfter(9, starts.data(), ids.data(), 2, 8);
+  EXPECT_EQ(starts, wanted);
+  std::vector<int32_t> narrow(ids.begin(), ids.end()), again(16, -1);
+  documentStartsAfter(9, again.data(), narrow.data(), 2, 8);
+  EXPECT_EQ(again, wanted);
+}
+
 TEST(Documents, StartWhereTheIdChanges) {
   std::vector<int64_t> ids{7, 7, 2, 2, 2, 9, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
   std::vector<int32_t> starts(16, -1), wanted{0, 0, 2, 2, 2, 5, 6, 6, 0, 0, 0, 0, 0, 0, 0, 0};

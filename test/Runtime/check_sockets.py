@@ -16,7 +16,7 @@ import time
 
 BIN = pathlib.Path(sys.argv[1]) / "bin"
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(SOURCE / "EndToEnd/Inputs"))
+sys.path.insert(0, str(SOURCE / "Support"))
 from supervised import MPIRUN, TEXT, TORCHRUN, children  # noqa: E402
 
 TWO, OTHER, THREE = BIN / "partita_rt_example_dp2", BIN / "partita_rt_example_dp2_acc2", BIN / "partita_rt_pipeline3"

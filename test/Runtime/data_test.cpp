@@ -4,6 +4,7 @@
 #include "temporary_folder.h"
 
 #include "common/data/drawn_samples.h"
+#include "common/data/packed_rows.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 
@@ -172,6 +173,65 @@ TEST_F(Data, WithoutShufflingRowsAreTheFiles) {
   EXPECT_EQ(found, (std::vector<int64_t>{0, 1, 4, 5, 2, 3, 6, 7, //
                                          8, 9, 2, 3, 0, 1, 4, 5, //
                                          6, 7, 0, 1, 8, 9, 2, 3}));
+}
+
+/// Rows of three of the documents "ab.", ".", "cdefg.", "h.", "i". The long one is cut: "cde" fills a row, and so does what
+/// is left of it; "h." is put behind ".", where there is room.
+TEST_F(Data, PacksWholeDocumentsIntoRows) {
+  Program program = ofTwoMicroBatches();
+  program.documentEnd = '.';
+  std::unique_ptr<Samples> file =
+      openSamples("text:" + write("t", "ab..cdefg.h.i"), "--data", program);
+  auto rows = [&](int input) {
+    std::string text;
+    for (int64_t row = 0; row < file->count(); ++row)
+      for (int64_t i = 0; i < 3; ++i) {
+        int64_t token = 0;
+        file->read(kInputs[input], row, i, 1, &token); // one at a time, as of a rank's part
+        text += token == 0 ? ' ' : char(token);
+      }
+    return text;
+  };
+  //                    ab. .h. cde fg. i__
+  EXPECT_EQ(rows(0), "ab..h.cdefg.i..");
+  EXPECT_EQ(rows(1), "b.  . defg.    ");
+  EXPECT_EQ(file->text(), "13 tokens of 5 documents give 5 samples of 3 tokens, 2 of them padding");
+  int64_t whole[3];
+  file->read(kInputs[0], 2, 0, 3, whole);
+  EXPECT_EQ(whole[0] * 65536 + whole[1] * 256 + whole[2], ('c' * 256 + 'd') * 256 + 'e');
+  program.documentEnd = 7;
+  std::string path = folder + "/t";
+  EXPECT_EQ(
+      errorOf([&] { openSamples("text:" + path, "--data", program); }),
+      "--data: " + path +
+          " has no token 7, which ends a document in this program (compiled with --pack 7); "
+          "pack by the token that ends the documents of this file, or compile without --pack");
+}
+
+/// Each token is in exactly one row, documents in one piece, whatever their lengths.
+TEST_F(Data, PacksEveryTokenOnce) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i)
+    text += mix64(uint64_t(i)) % 60 == 0 ? '.' : char(97 + i % 20);
+  TokenFile file("text:" + write("long", text), "--data", 256);
+  PackedRows packed(file, "--data", "long", 64, '.');
+  std::vector<int> count(text.size());
+  int64_t padding = 0, cuts = 0;
+  for (int64_t row = 0; row < packed.rows(); ++row) {
+    int64_t before = -1;
+    packed.forTokens(row, 0, 64, [&](int64_t, int64_t position) {
+      if (position >= 0)
+        ++count[size_t(position)];
+      padding += position < 0;
+      if (before >= 0 && position != before + 1 && text[size_t(before)] != '.')
+        ++cuts; // a document ends that has not
+      before = position;
+    });
+  }
+  EXPECT_EQ(count, std::vector<int>(text.size(), 1));
+  EXPECT_EQ(padding, packed.padding());
+  EXPECT_LT(padding, int64_t(text.size()) / 20);
+  EXPECT_LE(cuts, 1); // of the file's last document
 }
 
 /// Both ranks together have the same samples as one, whose tokens spread over the vocabulary.

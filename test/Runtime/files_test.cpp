@@ -17,10 +17,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -222,6 +224,37 @@ TEST_F(Files, ALogRemovesWhatAnotherRunHasLeftOfIt) {
   StepLog log(path, 0, {});
   EXPECT_EQ(filesInFolder(), 1);
   EXPECT_TRUE(std::filesystem::exists(path));
+}
+
+/// A file that must not grow holds back what is added, and gets it when it may: nothing is missing, and
+/// nothing twice.
+TEST_F(Files, GrowingFilesHoldBack) {
+  std::string path = folder + "/log.csv";
+  std::string lines[] = {std::string(600, 'a') + "\n", std::string(600, 'b') + "\n", "c\n", "d\n"};
+  rlimit before, small;
+  getrlimit(RLIMIT_FSIZE, &before);
+  small = before;
+  small.rlim_cur = 1000; // for what it says too
+  auto action = std::signal(SIGXFSZ, SIG_IGN);
+  testing::internal::CaptureStderr();
+  {
+    GrowingFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0666), "--log: log.csv");
+    setrlimit(RLIMIT_FSIZE, &small);
+    for (int i = 0; i < 3; ++i)
+      file.add(lines[i]);
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, action);
+    EXPECT_EQ(std::filesystem::file_size(path), 1000u);
+    file.add(lines[3]);
+  }
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "warning: --log: log.csv: cannot be written: File too large; training goes on, and what "
+      "is missing is written when it can be\n"
+      "--log: log.csv: is written again, and nothing is missing\n");
+  std::ifstream written(path);
+  std::string text(std::istreambuf_iterator<char>(written), {});
+  EXPECT_EQ(text, lines[0] + lines[1] + lines[2] + lines[3]);
 }
 
 /// Two writers of one file do not interfere: the file is one's or the other's, complete.

@@ -1,7 +1,7 @@
 // What a rank's flight recorder keeps, and its file.
 
 #include "common/exit_status.h"
-#include "common/mesh/flight.h"
+#include "common/watch/flight.h"
 #include "temporary_folder.h"
 
 #include <fstream>
@@ -17,10 +17,10 @@ class FlightRecorder : public InTemporaryFolder {
 protected:
   void SetUp() override {
     InTemporaryFolder::SetUp();
-    setFlightFolder(folder + "/some/where");
+    setFlightFolder(folder + "/some/where", /*makesParents=*/true);
   }
   void TearDown() override {
-    setFlightFolder("");
+    setFlightFolder("", false);
     InTemporaryFolder::TearDown();
   }
   std::vector<std::string> written(int rank) {

@@ -209,7 +209,7 @@ TEST_F(Saver, ADamagedCheckpointIsSkipped) {
     EXPECT_EQ(readFirst(plan, {4, 3}, 3), "") << what;
     std::string said = testing::internal::GetCapturedStderr();
     EXPECT_NE(said.find("plan: warning: " + stepFolder(saveFolder(), 4) +
-                        " is damaged, taking the checkpoint before it: "),
+                        " cannot be used, taking the checkpoint before it: "),
               std::string::npos)
         << what << ": " << said;
   };

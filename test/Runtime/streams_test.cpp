@@ -1,6 +1,6 @@
 // Messages over TCP connections (streams.h), between two ends in one process.
 
-#include "cpu/carriers/sockets/streams.h"
+#include "cpu/links/sockets/streams.h"
 #include "partita_rt/types.h"
 
 #include <gtest/gtest.h>
@@ -87,8 +87,7 @@ TEST(Streams, LargeMessagesWaitForTheirReceive) {
   Operation send{sent.data(), bytes, 1}, receive{got.data(), bytes, 0};
   ends.first.send(send, {1, 1}, Sending::Bulk);
   ends.move();
-  EXPECT_FALSE(send.done);
-  EXPECT_LT(ends.first.bytesTo(1), 100); // it is only announced
+  EXPECT_FALSE(send.done); // it is only announced: the network would have taken it
   ends.second.receive(receive, {1, 1});
   ends.move();
   EXPECT_TRUE(send.done && receive.done);

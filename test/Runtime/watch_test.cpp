@@ -1,6 +1,6 @@
 // Which rank a watch finds, by what ranks publish.
 
-#include "common/mesh/watch.h"
+#include "common/watch/watch.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -35,8 +35,11 @@ static std::string joined(ArrayRef<int64_t> numbers, StringRef last) {
 // Sizes
 //===------------------------------------------------------------------------------------------===//
 
-static bool parseSize(StringRef text, int64_t &size) {
-  return !text.getAsInteger(10, size) && size >= 1 && size <= kMaxSize;
+/// Returns the problem, or "".
+static std::string parseSize(StringRef text, int64_t &size) {
+  if (!text.getAsInteger(10, size) && size >= 1 && size <= kMaxSize)
+    return {};
+  return (": '" + text + "' is not a size, from 1 to " + Twine(kMaxSize)).str();
 }
 
 std::string ElasticSizes::parse(StringRef text) {
@@ -52,9 +55,12 @@ std::string ElasticSizes::parse(StringRef text) {
   sizes.clear();
   if (size_t dots = list.find(".."); dots != StringRef::npos) {
     int64_t low, high;
-    if (!parseSize(list.take_front(dots), low) || !parseSize(list.substr(dots + 2), high) ||
-        low > high)
-      return usage(" is not a range of sizes");
+    for (auto [word, size] :
+         {std::pair(list.take_front(dots), &low), {list.substr(dots + 2), &high}})
+      if (std::string problem = parseSize(word, *size); !problem.empty())
+        return usage(problem);
+    if (low > high)
+      return usage(" is not a range: " + Twine(low) + " is more than " + Twine(high));
     if (high - low >= kMaxPrograms)
       return usage(" are more than " + Twine(kMaxPrograms) + " sizes");
     for (int64_t size = low; size <= high; ++size)
@@ -64,8 +70,8 @@ std::string ElasticSizes::parse(StringRef text) {
   SmallVector<StringRef> words;
   list.split(words, ',');
   for (StringRef word : words)
-    if (!parseSize(word, sizes.emplace_back()))
-      return usage(": '" + word + "' is not a size");
+    if (std::string problem = parseSize(word, sizes.emplace_back()); !problem.empty())
+      return usage(problem);
   llvm::sort(sizes);
   sizes.erase(llvm::unique(sizes), sizes.end());
   return {};

@@ -64,6 +64,43 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
 }
 
+def PackDocuments : Pass<"pack-documents", "::mlir::ModuleOp"> {
+  let summary = "keeps the documents of packed rows apart: attention within them, positions that begin again";
+  let description = [{
+    Phase: objective.
+
+    A row of tokens packs several documents, each of which ends with the token `after`. The first position of each token's document is
+    computed from the tokens; attention sees no key before it, and what depends on positions alone is looked up by positions within
+    documents where it meets what depends on tokens. Biases of attention stay, if they depend on distances only. The module's
+    `train.document_end` tells the runtime how to pack (`runtime/common/data/packed_rows.h`) and that the token after the last one
+    of a document is no label.
+
+    Errors are located at what would mix documents: an op other than attention that computes along the tokens, attention that is not
+    causal or whose mask comes from an input, a bias of absolute positions.
+
+    ```mlir
+    %p = tx.embedding %wpe, %numbers
+    %q = tx.broadcast %p
+    %x = tx.add %tokens, %q
+    %o, %l = tx.attention %h, %h, %h scale 0.5 causal
+    // becomes, with after=0
+    %first = tx.document_starts %ids after 0
+    %position = tx.sub %rows, %first
+    %r = tx.embedding %wpe, %position
+    %x = tx.add %tokens, %r
+    %o, %l = tx.attention %h, %h, %h from %first scale 5.000000e-01 causal
+    ...
+    ```
+  }];
+  let options = [
+    Option<"after", "after", "int64_t", "-1", "the token that ends a document; -1: rows are not packed">,
+    ListOption<"inputs", "inputs", "std::string", "roles of inputs: NAME=ROLE">,
+  ];
+  let statistics = [Statistic<"numPacked", "packed", "attentions within documents">,
+                    Statistic<"numRestarted", "restarted", "operands whose positions begin again">];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
+}
+
 def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
   let summary = "gives dropout its key in training steps, and removes it elsewhere";
   let description = [{

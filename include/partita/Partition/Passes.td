@@ -127,7 +127,7 @@ def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::Modul
 
     Applies the sharding annotations of one device configuration of the ONNX file (`train.shardings`). Annotations of parameters are
     binding; that of a result is followed if the rules allow it, and otherwise a remark gives the reason. The configuration must have as
-    many devices as the mesh has ranks, or as one replica has (all axes but dp); device i is rank i of them. Without `configuration`,
+    many devices as the mesh has ranks, or as one replica has (all axes but dp and cp); device i is rank i of them. Without `configuration`,
     the one that fits is used; `none` ignores all.
 
     ```mlir

@@ -172,6 +172,25 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
   }];
 }
 
+def RaiseBlocks : Raise_Pass<"raise-blocks"> {
+  let summary = "lets self-attention skip the blocks of scores that its mask hides";
+  let description = [{
+    Phase: raise.
+
+    A bias that depends on nothing (a sliding window to both sides, global tokens, documents of fixed places, patterns of their own per
+    head) is evaluated in every element. If less than nine tenths of the blocks have a score that is not hidden, the op gets these as
+    `blocks`; the largest of 128, 64, 32 and 16 positions that computes little more than the smallest. Where blocks, `causal`
+    and `window` hide exactly what the bias hides, which adds nothing to the other scores, the bias is dropped; else it stays. Attention
+    with blocks already (`sparsify-attention`) stays as it is, and so does all attention on a target whose kernels take no layouts.
+
+    ```mlir
+    %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5
+    // becomes, if each has half of 64 positions
+    %o, %l = tx.attention %x, %x, %x scale 5.000000e-01 blocks <32, [band 0 to 0]>
+    ```
+  }];
+}
+
 def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"layout", "layout", "std::string", "mode=MODE,KEY=VALUE...: DeepSpeed's keys of a sparse_attention block; empty: dense">,

@@ -295,8 +295,11 @@ struct AttentionStepGrad
 struct DocumentStarts : KernelInterface::ExternalModel<DocumentStarts, tx::DocumentStartsOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     int64_t width = l.type(op->getResult(0)).getShape().back();
-    l.create<rt::DocumentStartsOp>(l.result(0), l.operand(0),
-                                   width ? l.elements(op->getResult(0)) / width : 0, width);
+    int64_t rows = width ? l.elements(op->getResult(0)) / width : 0;
+    if (std::optional<int64_t> after = cast<tx::DocumentStartsOp>(op).getAfter())
+      l.create<rt::DocumentStartsAfterOp>(*after, l.result(0), l.operand(0), rows, width);
+    else
+      l.create<rt::DocumentStartsOp>(l.result(0), l.operand(0), rows, width);
     return success();
   }
 };

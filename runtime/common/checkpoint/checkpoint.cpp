@@ -10,9 +10,9 @@
 #include "common/mesh/gathered.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
-#include "common/mesh/rank_position.h"
 #include "common/run_options.h"
 #include "common/target.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/machine.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/state_names.h"
@@ -104,6 +104,8 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   info.seed = metadataNumber(file, "seed");
   if (info.step < 0)
     fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
+  if (std::string other = otherStep(folder, info.step); !other.empty())
+    fail("%s: %s", file.path().c_str(), other.c_str());
   auto format = file.metadata().find("format");
   std::string found = format == file.metadata().end() ? "" : format->second;
   if (!isUnshardedFormat(found) && !isShardedFormat(found))
@@ -180,7 +182,7 @@ std::string allDamagedText(const std::string &folder, const std::string &damage)
 }
 
 std::string skippedText(const std::string &folder, const std::string &damage) {
-  return folder + " is damaged, taking the checkpoint before it: " + damage;
+  return folder + " cannot be used, taking the checkpoint before it: " + damage;
 }
 
 void printCheckpointNote(const std::string &note) {

@@ -31,7 +31,7 @@ struct CheckpointInfo {
 };
 
 /// Reads the metadata of the checkpoint in the folder of one, such as DIR/step-12. Throws Error if
-/// there is none or the file is not a checkpoint.
+/// there is none, the file is not a checkpoint, or it is of another step than the folder's name says.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
 /// Returns the metadata that a checkpoint of this program has.
 std::map<std::string, std::string> metadataOf(const Program &program, const CheckpointInfo &info);
@@ -55,7 +55,7 @@ const ResumePoint &resumeFrom(Rank &rank, const std::vector<ResumePoint> &points
 
 /// "every checkpoint in DIR is damaged, the newest: ...".
 std::string allDamagedText(const std::string &folder, const std::string &damage);
-/// "DIR/step-12 is damaged, taking the checkpoint before it: ...".
+/// "DIR/step-12 cannot be used, taking the checkpoint before it: ...".
 std::string skippedText(const std::string &folder, const std::string &damage);
 
 /// Prints CheckpointFiles::note(), if there is one, before the lines about the training.

@@ -368,6 +368,12 @@ void CheckpointFiles::forParts(const std::string &tensor, const std::vector<Run>
   });
 }
 
+void CheckpointFiles::checkShard(const std::string &tensor,
+                                 const LogicalTensor::Shard &shard) const {
+  const StoredTensor &stored = open(tensor, table.at(tensor), shard);
+  stored.check(tensor, 0, shard.slices.elements() * sizeOf(stored.dtype));
+}
+
 void CheckpointFiles::openParts(const std::string &tensor, const std::vector<Run> &runs) const {
   walk(tensor, runs, [](const StoredTensor &, int64_t, const Run &) {});
 }

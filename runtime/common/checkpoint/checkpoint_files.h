@@ -78,6 +78,8 @@ public:
   void forParts(const std::string &tensor, const std::vector<Run> &runs, const Visit &visit) const;
   /// Throws Error unless the files with these runs exist and match the index; reads no elements.
   void openParts(const std::string &tensor, const std::vector<Run> &runs) const;
+  /// Throws Error unless a shard of the tensor has the bytes that were written; reads all of them.
+  void checkShard(const std::string &tensor, const LogicalTensor::Shard &shard) const;
   /// Returns a note for the user about the checkpoint's format; "" if there is none.
   const std::string &note() const { return said; }
 

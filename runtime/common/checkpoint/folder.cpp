@@ -37,6 +37,15 @@ std::string newestCheckpoint(const std::string &folder) {
        otherWeights(folder).c_str());
 }
 
+std::string otherStep(const std::string &folder, int64_t recorded) {
+  int64_t named = stepOfName(fs::path(folder).filename().string());
+  return named < 0 || named == recorded
+             ? ""
+             : "its folder's name says step " + std::to_string(named) + ", but it is of step " +
+                   std::to_string(recorded) + "; name the folder " + kStepPrefix +
+                   std::to_string(recorded);
+}
+
 bool hasCheckpoint(const std::string &folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);

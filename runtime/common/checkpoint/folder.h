@@ -19,6 +19,10 @@ namespace partita_rt {
 /// folder of a single checkpoint. Throws Error if there is none.
 std::string newestCheckpoint(const std::string &folder);
 
+/// Returns why the folder of one checkpoint has not the name of the step that it records, "its folder's name
+/// says step 500, ..."; "" if it has, or has none of a step.
+std::string otherStep(const std::string &folder, int64_t recorded);
+
 /// Is there a checkpoint, readable or not? Throws Error if that cannot be known.
 bool hasCheckpoint(const std::string &folder);
 

@@ -5,8 +5,8 @@
 #include "common/checkpoint/folder.h"
 #include "common/exit_status.h"
 #include "common/mesh/gathered.h"
-#include "common/mesh/rank_position.h"
 #include "common/target.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/machine.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
     : rank(rank), folder(folder), keep(keep), kept(std::move(kept)), inode(inodeOf(folder)) {
   if (rank.rank != 0)
     return;
-  made = makeFolders(folder); // now: another run must not begin in it before the first save
+  made.set(makeFolders(folder)); // now: another run must not begin in it before the first save
   claim.take("--checkpoint", folder);
   inode = inodeOf(folder);
   removeUnfinished(folder);
@@ -66,8 +66,6 @@ CheckpointSaver::~CheckpointSaver() {
   finish();
   if (save)
     discard();
-  for (auto path = made.rbegin(); path != made.rend(); ++path)
-    rmdir(path->c_str()); // fails if it is not empty
 }
 
 /// Removes this rank's file, and the folder if no other rank has one in it.
@@ -86,9 +84,9 @@ bool CheckpointSaver::isWritten() const {
 /// All ranks learn which of the folder and its parents did not exist: if no save succeeds, the last rank
 /// that removes its file removes them.
 void CheckpointSaver::shareMade() {
-  std::vector<int64_t> all = gathered(rank, int64_t(made.size()), "the folder for checkpoints");
+  std::vector<int64_t> all = gathered(rank, int64_t(made.count()), "the folder for checkpoints");
   std::vector<std::string> parents = pathAndParents(folder); // the outermost first
-  made.assign(parents.end() - all[0], parents.end());
+  made.set({parents.end() - all[0], parents.end()});
 }
 
 /// Makes the folder that this save writes into, and nothing above it once there was a folder: while a
@@ -140,6 +138,7 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     }
   if (from == From::Memory)
     save = std::make_unique<ShardSave>(rank, into, metadata, nullptr);
+  needed = save->checkpointBytes();
   if (from == From::Copy) {
     if (deviceIsHost() && rank.program->announcesChanges)
       rank.changes = this;
@@ -200,7 +199,7 @@ std::string CheckpointSaver::complete() {
     return reasonOfAll(rank, error);
   }
   if (rank.rank != 0)
-    made.clear();
+    made.keep();
   completed = std::move(save);
   keptBefore = kept;
   kept.insert(step);
@@ -223,7 +222,7 @@ std::string CheckpointSaver::finish() {
     return "";
   std::string error = errorOfWork(completing);
   if (error.empty()) {
-    made.clear();
+    made.keep();
     return "";
   }
   kept = keptBefore;

@@ -53,11 +53,15 @@ public:
   /// the save has failed, and on how many ranks, on rank 0; "" if it has not, and on the others. Rank 0
   /// may still be completing the folder when this returns.
   std::string complete();
+  /// Does the last checkpoint get its name, on rank 0, or has it got it since finish() was called?
+  bool isCompleting() const { return completing.valid(); }
   /// Waits until the last checkpoint has its name, on rank 0. Returns why it has none; "" if it has.
   std::string finish();
 
   /// Seconds for which steps have waited for copies: those that begin() left to a thread.
   double waitedInSteps() const { return waited; }
+  /// Bytes of the checkpoint of the last save, without headers.
+  int64_t checkpointBytes() const { return needed; }
   /// Bytes of the copy that this rank keeps.
   int64_t copyBytes() const { return buffer.size(); }
   /// Why a save wrote from the rank's memory although a copy was asked for; "" if none did.
@@ -81,14 +85,15 @@ private:
   FolderClaim claim;
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isFirst = true;
-  std::vector<std::string> made; ///< folders to remove again if no save succeeds
-  SaveBuffer buffer;             ///< the thread's of `preparing`, until it ends
+  MadeFolders made;  ///< to remove again if no save succeeds
+  SaveBuffer buffer; ///< the thread's of `preparing`, until it ends
   std::future<void> preparing;
   std::atomic<bool> stopPreparing{false};
   std::unique_ptr<ShardSave> save, completed; ///< under way; the last one
   int64_t step = -1;                          ///< of either
   std::future<void> writing;                  ///< this rank's file of `save`
   std::future<void> completing;               ///< of `completed`, on rank 0
+  int64_t needed = 0;
   double waited = 0;
   std::string whyNoCopy;
 };

@@ -96,6 +96,13 @@ void ShardSave::findParts(const std::vector<TensorShard> &shards) {
   }
 }
 
+int64_t ShardSave::checkpointBytes() const {
+  int64_t sum = 0;
+  for (const auto &[name, tensor] : contents.tensors)
+    sum += tensor.shape.elements() * sizeOf(tensor.dtype);
+  return sum;
+}
+
 int64_t ShardSave::bytes() const {
   int64_t total = 0;
   for (const Part &part : parts)

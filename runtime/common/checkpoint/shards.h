@@ -51,6 +51,8 @@ public:
 
   /// Bytes that this rank writes, without headers.
   int64_t bytes() const;
+  /// Bytes that all ranks write.
+  int64_t checkpointBytes() const;
   enum class By { Rank, Thread };
   /// Copies, and returns when everything is copied. Several threads may call it at once, and share the
   /// work. Throws Error soon after stop() has been called. By::Thread: not the rank's own, so that it

@@ -10,7 +10,7 @@
 //
 // A sample of a token file is a window of sequence + 1 tokens: the first `sequence` are the input,
 // the last `sequence` the labels. Window w starts at token w * sequence, so every token but the
-// first is predicted once. (Other data: samples.h.) In epoch e the samples come in the order
+// first is predicted once. (Other data: samples.h; rows of whole documents: packed_rows.h.) In epoch e the samples come in the order
 // permute(w) below, a function of (seed, e) alone; with --shuffle off, in evaluation and with
 // --forward, in the file's order. Samples are numbered through all epochs: micro-batch a of step t
 // (from 0) holds samples ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own

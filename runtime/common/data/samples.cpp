@@ -2,6 +2,7 @@
 
 #include "common/data/samples.h"
 
+#include "common/data/packed_rows.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/nearest.h"
 
@@ -123,13 +124,51 @@ private:
   int64_t sequence = 0, windows = 0;
 };
 
+//===-- Packed rows -------------------------------------------------------------------------===//
+
+class PackedTokens : public Samples {
+public:
+  PackedTokens(const std::string &argument, const char *option, const Program &program)
+      : file(argument, option, TokenWindows::checkedVocabulary(argument, option, program)),
+        sequence(inputOf(program, InputRole::TokenIds)->globalShape[1]), end(program.documentEnd),
+        packed(file, option, dataPath(argument), sequence, end) {}
+
+  int64_t count() const override { return packed.rows(); }
+  std::string text() const override {
+    return std::to_string(file.tokens()) + " tokens of " + std::to_string(packed.documents()) +
+           " documents give " + std::to_string(packed.rows()) + " samples of " +
+           std::to_string(sequence) + " tokens, " + std::to_string(packed.padding()) +
+           " of them padding";
+  }
+  std::string identity() const override { return file.identity(); }
+  bool provides(const Input &input) const override {
+    return input.role == InputRole::TokenIds || input.role == InputRole::Labels;
+  }
+  void read(const Input &input, int64_t sample, int64_t first, int64_t n,
+            void *out) const override {
+    std::vector<int64_t> tokens(static_cast<size_t>(n));
+    bool isLabel = input.role == InputRole::Labels;
+    packed.forTokens(sample, first, n, [&](int64_t i, int64_t position) {
+      int64_t token = position < 0 ? end : file.token(position);
+      bool hasLabel = token != end && position + 1 < file.tokens();
+      tokens[size_t(i)] = !isLabel ? token : hasLabel ? file.token(position + 1) : input.filler;
+    });
+    write(out, input.dtype, n, [&](int64_t i) { return tokens[size_t(i)]; });
+  }
+
+private:
+  TokenFile file;
+  int64_t sequence, end;
+  PackedRows packed;
+};
+
 //===-- Columns -----------------------------------------------------------------------------===//
 
 class Columns : public Samples {
 public:
   Columns(const std::string &path, const char *option, const Program &program)
-      : option(option), file(path), ids(inputOf(program, InputRole::TokenIds)),
-        targets(inputOf(program, InputRole::Targets)) {
+      : option(option), file(path), documentEnd(program.documentEnd),
+        ids(inputOf(program, InputRole::TokenIds)), targets(inputOf(program, InputRole::Targets)) {
     if (!targets)
       targets = inputOf(program, InputRole::Labels);
     if (const Input *shifted = inputOf(program, InputRole::Shifted); shifted && !targets) {
@@ -204,7 +243,10 @@ public:
     int64_t step = input.role == InputRole::Labels ? 1 : -1, size = from.globalShape[1];
     write(out, input.dtype, n, [&](int64_t i) {
       int64_t at = first + i + step;
-      double value = at >= 0 && at < size ? number(from, sample, at) : double(input.filler);
+      bool ends =
+          step > 0 && documentEnd >= 0 && number(from, sample, at - 1) == double(documentEnd);
+      double value =
+          !ends && at >= 0 && at < size ? number(from, sample, at) : double(input.filler);
       bool ignored = step < 0 && value == double(from.filler);
       return ignored ? double(input.filler) : value;
     });
@@ -291,6 +333,7 @@ private:
 
   std::string option;
   SafetensorsFile file;
+  int64_t documentEnd;
   const Input *ids, *targets;
   Input implied{};
   int64_t rows = -1;
@@ -306,6 +349,8 @@ std::unique_ptr<Samples> openSamples(const std::string &argument, const char *op
   if (argument.size() > ending.size() &&
       argument.compare(argument.size() - ending.size(), ending.size(), ending) == 0)
     return std::make_unique<Columns>(argument, option, program);
+  if (program.documentEnd >= 0)
+    return std::make_unique<PackedTokens>(argument, option, program);
   return std::make_unique<TokenWindows>(argument, option, program);
 }
 

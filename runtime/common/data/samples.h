@@ -6,7 +6,7 @@
 // The input's role (program.h) determines how inputs without data are filled: a window of a token
 // file gives tokens and the tokens after them; positions, ones and zeros are constants unless there
 // is a column of that name; labels without a column are the tokens after those of `ids`, with the
-// last one ignored; shifted inputs are the targets shifted by one (in a program without targets:
+// last one ignored, and with Program::documentEnd those behind each document; shifted inputs are the targets shifted by one (in a program without targets:
 // the column 'labels').
 
 #ifndef PARTITA_RT_COMMON_DATA_SAMPLES_H

@@ -27,7 +27,11 @@ int64_t arenaBytes(const Stage &stage, const RunOptions *options) {
 }
 
 std::string World::agree(const std::string &error) {
-  for (const std::string &each : gather(error, "the end of the set-up"))
+  return firstError(gather(error, "the end of the set-up"));
+}
+
+std::string firstError(const std::vector<std::string> &errors) {
+  for (const std::string &each : errors)
     if (!each.empty())
       return each;
   return "";

@@ -62,6 +62,9 @@ private:
   std::string renumberedLine;
 };
 
+/// Returns the first error by rank; "" if no rank has one.
+std::string firstError(const std::vector<std::string> &errors);
+
 /// Returns the bytes of one rank's input buffers: all micro-batches of a step, each input 64-byte
 /// aligned.
 int64_t inputBytes(const Program &program);

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,9 +71,11 @@ EventFile::EventFile(const std::string &folder, int64_t firstStep) {
   std::string name = folder + "/events.out.tfevents." + std::to_string(int64_t(wallTime())) + "." +
                      hostName() + "." + std::to_string(getpid()) + ".";
   for (int n = 0; !file; ++n) {
-    path = name + std::to_string(n);
-    file = std::fopen(path.c_str(), "wxb");
-    if (!file && (errno != EEXIST || n > 1000))
+    std::string path = name + std::to_string(n);
+    int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor >= 0)
+      file.emplace(descriptor, "--tensorboard: " + path);
+    else if (errno != EEXIST || n > 1000)
       fail("--tensorboard: cannot write %s: %s", path.c_str(), std::strerror(errno));
   }
   write(real64(1, wallTime()) + text(3, "brain.Event:2"));
@@ -80,14 +83,9 @@ EventFile::EventFile(const std::string &folder, int64_t firstStep) {
     write(real64(1, wallTime()) + number(2, firstStep) + text(7, number(1, 1)));
 }
 
-EventFile::~EventFile() { std::fclose(file); }
-
 void EventFile::write(const std::string &event) {
   std::string length = littleEndian(uint64_t(event.size()));
-  std::string record =
-      length + littleEndian(maskedCrc(length)) + event + littleEndian(maskedCrc(event));
-  if (std::fwrite(record.data(), 1, record.size(), file) != record.size() || std::fflush(file) != 0)
-    fail("--tensorboard: cannot write %s: %s", path.c_str(), std::strerror(errno));
+  file->add(length + littleEndian(maskedCrc(length)) + event + littleEndian(maskedCrc(event)));
 }
 
 void EventFile::add(int64_t step, const std::vector<std::pair<std::string, double>> &values) {

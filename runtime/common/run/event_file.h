@@ -16,8 +16,10 @@
 #ifndef PARTITA_RT_COMMON_RUN_EVENT_FILE_H
 #define PARTITA_RT_COMMON_RUN_EVENT_FILE_H
 
+#include "common/run/growing_file.h"
+
 #include <cstdint>
-#include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +32,6 @@ public:
   /// `firstStep` is above 0, TensorBoard discards other files' events from that step on. Throws
   /// Error.
   EventFile(const std::string &folder, int64_t firstStep);
-  ~EventFile();
-  EventFile(const EventFile &) = delete;
-  EventFile &operator=(const EventFile &) = delete;
 
   /// Adds one event: values by their tags.
   void add(int64_t step, const std::vector<std::pair<std::string, double>> &values);
@@ -41,8 +40,7 @@ public:
 
 private:
   void write(const std::string &event);
-  std::string path;
-  FILE *file = nullptr;
+  std::optional<GrowingFile> file;
 };
 
 } // namespace partita_rt

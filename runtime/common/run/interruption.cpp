@@ -4,6 +4,7 @@
 #include "common/run/interruption.h"
 
 #include "common/exit_status.h"
+#include "common/fixed_text.h"
 #include "common/temporary_file.h"
 #include "partita_rt/exit_status.h"
 
@@ -27,35 +28,23 @@ std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
 std::atomic<int> endedBy{0}; ///< the signal that all ranks have stopped for
 std::atomic<bool> printed{false};
-std::atomic<DeathText *> deathText{nullptr};
+std::atomic<FindOthersEnd *> findOthersEnd{nullptr};
 bool prints = true;
 char program[256];
 char folder[PATH_MAX];
 
-/// A line of text, assembled without allocating memory.
-class Line {
-public:
-  Line &operator<<(const char *more) {
-    for (; *more && size + 1 < sizeof(text); ++more)
-      text[size++] = *more;
-    return *this;
-  }
-  void write() {
-    text[size++] = '\n';
-    ssize_t ignored = ::write(STDERR_FILENO, text, size); // nowhere to report an error
-    (void)ignored;
-  }
-
-private:
-  char text[PATH_MAX + 512];
-  size_t size = 0;
-};
-
-Line lineOf(const char *before, int signal) {
-  Line line;
+/// A line about a signal, without its end.
+FixedText lineOf(const char *before, int signal) {
+  FixedText line;
   // Replace the line of progress.
   line << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << program << before << signalName(signal);
   return line;
+}
+
+void printWithEnd(FixedText &line) {
+  line << "\n";
+  ssize_t ignored = ::write(STDERR_FILENO, line.get(), std::strlen(line.get()));
+  (void)ignored; // nowhere to report an error
 }
 
 int64_t now() {
@@ -64,14 +53,14 @@ int64_t now() {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-const char *textOfDeath(bool ends) {
-  DeathText *text = deathText;
-  return text && !endedBy ? text(ends) : "";
+OthersEnd othersEnd(bool ends) {
+  FindOthersEnd *find = findOthersEnd;
+  return find && !endedBy ? find(ends) : OthersEnd{OthersEnd::None, ""};
 }
 
 extern "C" void takeSignal(int signal) {
   int before = errno;
-  if (waiting > 0 && !*textOfDeath(/*ends=*/false)) {
+  if (waiting > 0 && othersEnd(/*ends=*/false).what == OthersEnd::None) {
     int64_t time = now();
     int none = 0;
     if (noted == 0)
@@ -85,9 +74,12 @@ extern "C" void takeSignal(int signal) {
       return;
     }
   }
-  const char *death = textOfDeath(/*ends=*/true);
-  if (death && (prints || *death) && !endedBy)
-    (lineOf(": ended by ", signal) << death).write();
+  OthersEnd others = othersEnd(/*ends=*/true);
+  if ((others.what == OthersEnd::Unsaid || (others.what == OthersEnd::None && prints)) &&
+      !endedBy) {
+    FixedText line = lineOf(": ended by ", signal);
+    printWithEnd(line << others.text);
+  }
   removeTemporaryFiles();
   endBySignal(endedBy ? int(endedBy) : signal);
 }
@@ -136,7 +128,7 @@ void SignalsWait::end() {
   waits = false;
 }
 
-void setDeathText(DeathText *text) { deathText = text; }
+void setFindOthersEnd(FindOthersEnd *find) { findOthersEnd = find; }
 
 int notedSignal() { return noted; }
 
@@ -145,10 +137,11 @@ void setEndedBy(int signal) { endedBy = signal; }
 void printNoted(int signal) {
   // The reader of the output, such as tee, may have received the signal too and be gone.
   std::signal(SIGPIPE, SIG_IGN);
-  if (prints && !printed.exchange(true)) // both the handler and a rank may call this
-    (lineOf(": ", signal) << ": finishing the step and writing a checkpoint to " << folder
-                          << "; signal again after a second to stop at once")
-        .write();
+  if (prints && !printed.exchange(true)) { // both the handler and a rank may call this
+    FixedText line = lineOf(": ", signal);
+    printWithEnd(line << ": finishing the step and writing a checkpoint to " << folder
+                      << "; signal again after a second to stop at once");
+  }
 }
 
 void endBySignal(int signal) {

@@ -9,6 +9,7 @@
 #ifndef PARTITA_RT_COMMON_RUN_INTERRUPTION_H
 #define PARTITA_RT_COMMON_RUN_INTERRUPTION_H
 
+#include <cstdint>
 #include <string>
 
 namespace partita_rt {
@@ -33,11 +34,20 @@ private:
   bool waits = false;
 };
 
-/// Sets the function by which the handler learns which other ranks have died: " after rank 1 died",
-/// or "". If one has, no signal is deferred, since the step cannot be finished. `ends`: this
-/// process is about to, so the text is for printing; null if another process prints it.
-using DeathText = const char *(bool ends);
-void setDeathText(DeathText *text);
+/// What the handler learns of other ranks' end.
+struct OthersEnd {
+  enum What : uint8_t {
+    None,     ///< all run, or have ended by themselves
+    Reported, ///< another process prints why the run ends, or has
+    Unsaid,   ///< this one has to
+  };
+  What what;
+  const char *text; ///< of Unsaid: " after rank 1 died"
+};
+/// Sets the function by which the handler asks for it. If a rank has died, no signal is deferred, since the
+/// step cannot be finished. `ends`: this process is about to, so what is unsaid is printed.
+using FindOthersEnd = OthersEnd(bool ends);
+void setFindOthersEnd(FindOthersEnd *find);
 
 /// Returns the signal that was noted; 0 if none was.
 int notedSignal();

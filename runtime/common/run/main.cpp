@@ -6,7 +6,6 @@
 #include "common/data/data.h"
 #include "common/exit_status.h"
 #include "common/mesh/census.h"
-#include "common/mesh/flight.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/message.h"
@@ -16,6 +15,7 @@
 #include "common/run/same_build.h"
 #include "common/run/same_options.h"
 #include "common/run/train.h"
+#include "common/watch/flight.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/timeout.h"
@@ -198,8 +198,10 @@ void takeResumePoint(Session &session, const Program &program) {
   checkSameModel(program, session.resumePoints[0].folder);
   const CheckpointInfo &info = session.resumePoints[0].info;
   if (options.seed && *options.seed != info.seed)
-    fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
-         (unsigned long long)info.seed, (unsigned long long)*options.seed);
+    fail(
+        "--seed: the checkpoint's data order has seed %llu, %llu asked for; leave the option out to "
+        "go on with its order, or give a new run another folder in --checkpoint",
+        (unsigned long long)info.seed, (unsigned long long)*options.seed);
   if (options.shuffle && *options.shuffle != info.shuffle)
     fail("--shuffle: the checkpoint's run took the samples %s, %s asked for; its order goes on "
          "without the option",
@@ -360,7 +362,9 @@ int programMain(int argc, char **argv, const Program &program) {
     printWarnings(program, world, session);
   }
   setCheckpointFolder(session.options.checkpoint);
-  setFlightFolder(flightFolderOf(session.options));
+  setFlightFolder(flightFolderOf(session.options), !session.options.flightRecorder.empty());
+  if (world.speaks() && !onlyText(session.options))
+    setEarlierFlightsAside();
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
     error = world.run(program, &session.options,

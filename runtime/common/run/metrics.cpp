@@ -101,7 +101,7 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
   if (resumedAt > 0) {
     std::ifstream old(path);
     std::string line;
-    for (bool header = true; std::getline(old, line); header = false)
+    for (bool header = true; std::getline(old, line) && !old.eof(); header = false)
       if (header || std::atoll(line.c_str()) <= resumedAt)
         kept.push_back(line);
   }
@@ -144,33 +144,43 @@ void StepLog::claim() {
   }
 }
 
+/// Does a file begin with this text?
+static bool beginsWith(const std::string &path, const std::string &text) {
+  std::ifstream file(path);
+  std::string begin(text.size(), 0);
+  return file.read(begin.data(), std::streamsize(begin.size())) && begin == text;
+}
+
 /// Starts the file with these lines. A log that continues is replaced atomically, so a run that is
-/// killed meanwhile loses none of it.
+/// killed meanwhile loses none of it; where there is no room for another file, it is cut after them.
 void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
   std::string text;
   for (const std::string &line : lines)
     text += line + "\n";
   struct stat status;
-  bool replaced = goesOn && lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  bool isRegular = lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode), isThere = false;
+  off_t kept = 0;
   removeAbandonedFiles(path);
-  if (replaced) {
-    TemporaryFile file(path);
-    file.write(text.data(), int64_t(text.size()));
-    file.commit();
-    claim();
-  } else if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
-             ftruncate(descriptor, 0) != 0) {
-    fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
+  if (goesOn && isRegular) {
+    isThere = true;
+    try {
+      TemporaryFile file(path);
+      file.write(text.data(), int64_t(text.size()));
+      file.commit();
+      claim();
+      isRegular = false; // nothing is left to cut
+    } catch (const Error &) {
+      if (!beginsWith(path, text))
+        throw;
+      kept = off_t(text.size());
+    }
   }
-  file = fdopen(descriptor, "a");
-  if (!file)
+  if (isRegular && ftruncate(descriptor, kept) != 0)
     fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
-  if (!replaced)
-    std::fputs(text.c_str(), file);
-  std::fflush(file);
+  file.emplace(descriptor, "--log: " + path);
+  if (!isThere)
+    file->add(text);
 }
-
-StepLog::~StepLog() { std::fclose(file); }
 
 void StepLog::add(const StepLine &line) {
   // Nine digits identify a float: equal lines mean equal bits. A cell is empty if the program does
@@ -198,9 +208,7 @@ void StepLog::add(const StepLine &line) {
     cell(line.slowest.has_value(), "%.6f", its.median);
   }
   text.append(columns - std::min(columns, columnsOf(text)), ',');
-  std::fprintf(file, "%s\n", text.c_str());
-  if (std::fflush(file) != 0)
-    fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
+  file->add(text + "\n");
 }
 
 //===-- TensorBoard -------------------------------------------------------------------------===//

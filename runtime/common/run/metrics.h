@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_RUN_METRICS_H
 
 #include "common/run/event_file.h"
+#include "common/run/growing_file.h"
 #include "common/run/stragglers.h"
 #include "common/run_options.h"
 #include "partita_rt/work.h"
@@ -46,22 +47,19 @@ struct LogColumns {
 
 /// The log: CSV with a header line. Betas that the schedule sets, and times by kind, are additional
 /// columns after all others. On resume, lines after the checkpoint's step are dropped, and missing
-/// columns are filled in. Throws Error unless the columns of the log and those of this run are
-/// equal or one list continues the other.
+/// columns are filled in. A line that a killed run left unfinished is dropped too. Throws Error unless
+/// the columns of the log and those of this run are equal or one list continues the other.
 class StepLog {
 public:
   StepLog(const std::string &path, int64_t resumedAt, LogColumns which);
-  ~StepLog();
-  StepLog(const StepLog &) = delete;
-  StepLog &operator=(const StepLog &) = delete;
   void add(const StepLine &line);
 
 private:
   void claim();
   void begin(const std::vector<std::string> &lines, bool goesOn);
   std::string path;
-  FILE *file = nullptr;
-  int descriptor = -1; ///< of the locked file
+  int descriptor = -1; ///< of the locked file, until there is `file`
+  std::optional<GrowingFile> file;
   LogColumns which;
   size_t columns; ///< of the file
 };

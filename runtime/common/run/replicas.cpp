@@ -4,11 +4,11 @@
 
 #include "common/grouped.h"
 #include "common/mesh/gathered.h"
-#include "common/mesh/rank_position.h"
 #include "common/run/replica_element.h"
 #include "common/run/summary.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/machine.h"
 #include "partita_rt/replica_hash.h"

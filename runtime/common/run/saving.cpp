@@ -5,12 +5,13 @@
 #include "common/checkpoint/folder.h"
 #include "common/exit_status.h"
 #include "common/grouped.h"
-#include "common/mesh/rank_position.h"
 #include "common/run/interruption.h"
 #include "common/run/summary.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/printable.h"
 
 #include <cstdio>
+#include <sys/statvfs.h>
 #include <vector>
 
 namespace partita_rt {
@@ -40,14 +41,37 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
     saver->prepareCopy();
 }
 
-void Saving::warn(const std::string &error) const {
-  if (error.empty())
+/// Adds how much space there is, if it is less than a checkpoint needs.
+std::string Saving::withSpace(const std::string &error) const {
+  struct statvfs space;
+  int64_t needed = saver->checkpointBytes();
+  if (statvfs(session.options.checkpoint.c_str(), &space) != 0)
+    return error;
+  auto free = int64_t(space.f_bavail) * int64_t(space.f_frsize);
+  return free >= needed
+             ? error
+             : error + "; " + grouped(needed) + " bytes are needed, " + grouped(free) + " are free";
+}
+
+/// Reports a save that has failed, if the one before it has not, and the first one after that. `isEnd`:
+/// without an error, the save is complete.
+void Saving::note(const std::string &error, bool isEnd) {
+  if (rank.rank != 0 || (error.empty() && !isEnd))
     return;
   std::fflush(stdout);
-  std::fprintf(stderr,
-               "%s: warning: the checkpoint of step %lld is not written: %s; training goes on, and "
-               "the next one is written when it is due\n",
-               rank.program->name, (long long)saved, printable(error).c_str());
+  if (!error.empty() && failures++ == 0)
+    std::fprintf(
+        stderr,
+        "%s: warning: the checkpoint of step %lld is not written: %s; training goes on, and the next "
+        "one is written when it is due; of others that fail until then, nothing is said\n",
+        rank.program->name, (long long)saved, printable(withSpace(error)).c_str());
+  if (!error.empty())
+    return;
+  if (failures > 0)
+    std::fprintf(stderr, "%s: the checkpoint of step %lld is written, after %lld that %s not\n",
+                 rank.program->name, (long long)saved, (long long)failures,
+                 failures == 1 ? "was" : "were");
+  failures = 0;
 }
 
 void Saving::complete(bool last) {
@@ -57,9 +81,9 @@ void Saving::complete(bool last) {
     error = saver->finish();
   if (last && !error.empty()) {
     noteUnsaved();
-    fail("%s", error.c_str());
+    fail("%s", withSpace(error).c_str());
   }
-  warn(error);
+  note(error, last);
 }
 
 int Saving::afterStep(int64_t step, int64_t skipped) {
@@ -95,7 +119,8 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
   begun = Clock::now();
   if (saver->isUnderWay())
     complete(/*last=*/false);
-  warn(saver->finish());
+  bool isCompleting = saver->isCompleting();
+  note(saver->finish(), isCompleting);
   saved = step;
   bool copies = !last && options.checkpointCopy.value_or(true);
   saver->begin({step, session.seed, session.shuffle, session.dataIdentity, skipped},

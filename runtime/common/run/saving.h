@@ -20,7 +20,7 @@ public:
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
   /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
   /// ranks call it; so far they have skipped `skipped` steps. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
-  /// save that fails is a warning, unless it is the run's last: then this throws Error. Does not make
+  /// save that fails is a warning, one for all that fail in succession, unless it is the run's last: then this throws Error. Does not make
   /// ranks wait for each other that do not in a step, unless a save is due (agreement.h).
   int afterStep(int64_t step, int64_t skipped);
   /// Prints the closing lines about the last checkpoint, on rank 0.
@@ -28,7 +28,8 @@ public:
 
 private:
   void complete(bool last);
-  void warn(const std::string &error) const;
+  void note(const std::string &error, bool isEnd);
+  std::string withSpace(const std::string &error) const;
 
   Rank &rank;
   const Session &session;
@@ -38,6 +39,7 @@ private:
   Clock::time_point begun = Clock::now(); ///< the last save, or the run
   int64_t saved = 0;                      ///< the step of the last save
   int64_t saves = 0;                      ///< but the last one
+  int64_t failures = 0;                   ///< of saves in succession
   double waited = 0; ///< seconds for which training has waited for these between steps
 };
 

@@ -1,5 +1,5 @@
 // Which rank is slower than the others, and at what (--stragglers). Each rank publishes its time by
-// kind of work with its position (common/mesh/rank_position.h), so nothing is exchanged for it: rank
+// kind of work with its position (common/watch/rank_position.h), so nothing is exchanged for it: rank
 // 0 looks at what was reported to it, at most a sign of life ago.
 //
 // A fast rank waits for a slow one, and then has as long a step. So waits do not count: the slowest
@@ -8,7 +8,7 @@
 #ifndef PARTITA_RT_COMMON_RUN_STRAGGLERS_H
 #define PARTITA_RT_COMMON_RUN_STRAGGLERS_H
 
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 
 #include <array>
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "cpu/groups/group.h"
 #include "common/mesh/launch.h"
-#include "common/mesh/watch.h"
+#include "common/watch/watch.h"
 #include "cpu/watch/waits.h"
 
 #include <algorithm>

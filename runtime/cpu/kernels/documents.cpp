@@ -28,4 +28,17 @@ void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width)
 template void documentStarts(int32_t *, const int32_t *, int64_t, int64_t);
 template void documentStarts(int32_t *, const int64_t *, int64_t, int64_t);
 
+template <typename Id>
+void documentStartsAfter(int64_t token, int32_t *starts, const Id *ids, int64_t rows,
+                         int64_t width) {
+  for (int64_t row = 0; row < rows; ++row, starts += width, ids += width)
+    for (int64_t i = 0, start = 0; i < width; ++i) {
+      if (i > 0 && int64_t(ids[i - 1]) == token)
+        start = i;
+      starts[i] = int32_t(start);
+    }
+}
+template void documentStartsAfter(int64_t, int32_t *, const int32_t *, int64_t, int64_t);
+template void documentStartsAfter(int64_t, int32_t *, const int64_t *, int64_t, int64_t);
+
 } // namespace partita_rt

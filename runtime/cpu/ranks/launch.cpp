@@ -4,8 +4,8 @@
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/node_order.h"
-#include "cpu/carriers/sockets/socket_processes.h"
 #include "cpu/kernels/blas_buffers.h"
+#include "cpu/links/sockets/socket_links.h"
 #include "cpu/ranks/process_ranks.h"
 #include "cpu/ranks/run_rank.h"
 #include "cpu/ranks/thread_ranks.h"
@@ -25,7 +25,7 @@ static bool joinsByMpi(const Launched &launched) {
 
 /// Empty for ranks that are threads, and for processes whose number is not the program's.
 struct World::Launch {
-  std::unique_ptr<Processes> processes;
+  std::unique_ptr<ProcessLinks> processes;
   bool isMpi;
 };
 

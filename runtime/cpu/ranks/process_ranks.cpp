@@ -55,7 +55,7 @@ struct Windows {
 /// Rows and world come in the same order on all processes.
 class Groups {
 public:
-  Groups(Processes &processes, Rank &rank) : processes(processes), rank(rank) {
+  Groups(ProcessLinks &processes, Rank &rank) : processes(processes), rank(rank) {
     std::vector<Membership> memberships = membershipsOf(rank);
     for (const Membership &own : memberships)
       add({own.name, own.ranks, own.position, kStagingSlotBytes});
@@ -115,7 +115,7 @@ private:
     return size == 1 ? std::make_unique<LonelyGroup>(plan.name) : nullptr;
   }
 
-  Processes &processes;
+  ProcessLinks &processes;
   Rank &rank;
   int64_t bytes = 0; ///< of a process's windows
   std::vector<GroupPlan> plans;
@@ -124,7 +124,8 @@ private:
 };
 
 /// The channels of this process's rank. `messenger` carries them.
-RankChannels makeChannels(Processes &processes, Rank &rank, std::unique_ptr<Messenger> &messenger) {
+RankChannels makeChannels(ProcessLinks &processes, Rank &rank,
+                          std::unique_ptr<Messenger> &messenger) {
   RankChannels own;
   if (rank.ranks == 1)
     return own;
@@ -151,7 +152,7 @@ RankChannels makeChannels(Processes &processes, Rank &rank, std::unique_ptr<Mess
 
 } // namespace
 
-void runProcess(Processes &processes, const Program &program, const RunOptions *options,
+void runProcess(ProcessLinks &processes, const Program &program, const RunOptions *options,
                 const std::function<void(Rank &)> &body) {
   std::unique_ptr<Groups> groups;
   std::shared_ptr<void> memory;

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_CPU_RANKS_PROCESS_RANKS_H
 #define PARTITA_RT_CPU_RANKS_PROCESS_RANKS_H
 
-#include "cpu/carriers/processes.h"
+#include "cpu/links/process_links.h"
 #include "partita_rt/program.h"
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace partita_rt {
 struct RunOptions;
 
 /// Runs the body for this process's rank. Does not return if a rank fails.
-void runProcess(Processes &processes, const Program &program, const RunOptions *options,
+void runProcess(ProcessLinks &processes, const Program &program, const RunOptions *options,
                 const std::function<void(Rank &)> &body);
 
 } // namespace partita_rt

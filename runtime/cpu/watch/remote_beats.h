@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
 #define PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
 
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 
 #include <functional>
 #include <memory>

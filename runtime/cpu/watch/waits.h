@@ -5,8 +5,8 @@
 #ifndef PARTITA_RT_CPU_WATCH_WAITS_H
 #define PARTITA_RT_CPU_WATCH_WAITS_H
 
-#include "common/mesh/flight.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/flight.h"
+#include "common/watch/rank_position.h"
 #include "partita_rt/channel.h"
 
 #include <functional>
@@ -33,7 +33,6 @@ struct ShownRank {
 class RankWaits {
 public:
   RankWaits(const Rank &rank, RankView view);
-  ~RankWaits();
 
   /// Sets the function that moves the rank's messages during any wait.
   void setMoveMessages(std::function<void()> move) { moves = std::move(move); }
@@ -63,15 +62,6 @@ public:
   /// May the wait for `peer` take as long as reading and writing of files takes?
   bool mayTakeLong(int peer) const;
 
-  /// For ranks that are processes: if a signal ends this one after another rank of the node has
-  /// died (kill -9, out of memory), the message says which one, where it was, and who waits. A
-  /// launcher only says which process it was. `local`: the ranks of the node; the others by rank.
-  void watchDeaths(const std::vector<int> &local, const std::vector<std::string> &names,
-                   const std::vector<RankPosition *> &positions,
-                   const std::vector<FlightRing *> &flights);
-  /// Call it before the rank ends with an error that it has printed.
-  void endWatch();
-
 private:
   std::string textOfRunning() const;
 
@@ -79,7 +69,6 @@ private:
   int self;
   RankView view;
   bool waiting = false; ///< a wait was noted
-  std::unique_ptr<struct DeathWatch> watch;
   std::function<void()> moves;
 };
 

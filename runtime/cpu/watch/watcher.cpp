@@ -125,7 +125,7 @@ void Watcher::awaitTurn() {
 void Watcher::report(const std::string &text, int subject) {
   if (sight.positions[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
-  noteLoss();
+  noteLoss(text.c_str());
   expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();

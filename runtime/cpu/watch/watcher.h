@@ -1,11 +1,11 @@
 // The thread by which a process gives signs of life, and watches those of others, whatever its ranks
-// are doing (common/mesh/watch.h). It sleeps; it computes and moves nothing for the ranks.
+// are doing (common/watch/watch.h). It sleeps; it computes and moves nothing for the ranks.
 
 #ifndef PARTITA_RT_CPU_WATCH_WATCHER_H
 #define PARTITA_RT_CPU_WATCH_WATCHER_H
 
-#include "common/mesh/flight.h"
-#include "common/mesh/watch.h"
+#include "common/watch/flight.h"
+#include "common/watch/watch.h"
 #include "cpu/watch/remote_beats.h"
 
 #include <condition_variable>

@@ -30,6 +30,9 @@ __device__ HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t h
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
+/// The elements of results: T, or, of a step of attention whose keys come in parts, float.
+template <typename T, bool kStep> using ResultOf = std::conditional_t<kStep, float, T>;
+
 /// The tiles of keys that queries [query, query + kTileRows) see in part: first and end, in keys.
 struct KeyRange {
   int64_t first, end;

@@ -378,6 +378,7 @@ template <typename T>
 void backwardStep(const Stream &stream, const Backward<T, true> &call,
                   const ScoresOf<const T> &bias, const Scores &dbias) {
   forRuns(call.shape, [&](const AttentionShape &pair, int64_t query, int64_t key) {
+    bool prepares = key == 0;
     Backward<T, true> step{fromRow(call.dq, query),
                            fromRow(call.dk, key),
                            fromRow(call.dv, key),
@@ -393,7 +394,15 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                            Bias<T>(fromRow(bias, query)),
                            call.addToQueries || key > 0,
                            call.addToKeys || query > 0};
-    backwardInTiles(stream, step, fromRow(dbias, query), /*prepares=*/key == 0);
+    if constexpr (sizeof(T) == 2)
+      if (stepsOnTensorCores(pair, bias, dbias))
+        return attentionStepBackwardMma(stream,
+                                        MmaBackward<T, true>{step.dq, step.dk, step.dv, step.delta,
+                                                             step.dout, step.out, step.logSumExp,
+                                                             step.q, step.k, step.v, pair,
+                                                             step.addToQueries, step.addToKeys},
+                                        prepares);
+    backwardInTiles(stream, step, fromRow(dbias, query), prepares);
   });
 }
 

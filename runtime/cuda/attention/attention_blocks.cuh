@@ -174,9 +174,9 @@ template <bool kBlocks, int kKeys> class KeyTiles {
 
 public:
   int begin, end;
-  template <bool kDocuments>
-  __device__ KeyTiles(const HeadBlocks &blocks, const Sight<int, kDocuments> &sight, int query,
-                      int count)
+  template <bool kDocuments, bool kRuns>
+  __device__ KeyTiles(const HeadBlocks &blocks, const Sight<int, kDocuments, kRuns> &sight,
+                      int query, int count)
       : blocks(blocks), query(query), last(min(query + count, sight.queries) - 1),
         end(sight.end(last)) {
     begin = from(sight.first(query) / kKeys * kKeys);

@@ -29,8 +29,6 @@ namespace partita_rt::cuda {
 
 namespace {
 
-template <typename T, bool kStep> using OutOf = std::conditional_t<kStep, float, T>;
-
 /// The state of a query from the keys before.
 template <int kParts> struct RowState {
   float largest, total, sums[kParts];
@@ -47,7 +45,7 @@ template <int kParts> struct RowState {
 
 template <typename T, int kParts, bool kStep>
 __global__ void __launch_bounds__(kTileThreads)
-    forwardTiles(HeadsOf<OutOf<T, kStep>> out, float *logSumExp, HeadsOf<const T> q,
+    forwardTiles(HeadsOf<ResultOf<T, kStep>> out, float *logSumExp, HeadsOf<const T> q,
                  HeadsOf<const T> k, HeadsOf<const T> v, AttentionShape shape, Bias<T> bias,
                  bool continues) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
@@ -58,7 +56,7 @@ __global__ void __launch_bounds__(kTileThreads)
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
   HeadRows<const T> keyRows = headOf(k, b, kv), valueRows = headOf(v, b, kv);
-  HeadRows<OutOf<T, kStep>> outRows = headOf(out, b, h);
+  HeadRows<ResultOf<T, kStep>> outRows = headOf(out, b, h);
   float *logSums = logSumExp ? logSumExp + (b * shape.heads + h) * queryPitch(shape) : nullptr;
   float sums[kRowsOfWarp][kParts] = {}, largest[kRowsOfWarp], total[kRowsOfWarp] = {};
 #pragma unroll
@@ -156,7 +154,7 @@ bool forwardFused(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
 }
 
 template <typename T, bool kStep>
-void forwardInTiles(const Stream &stream, const HeadsOf<OutOf<T, kStep>> &out, float *logSumExp,
+void forwardInTiles(const Stream &stream, const HeadsOf<ResultOf<T, kStep>> &out, float *logSumExp,
                     const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
                     const AttentionShape &shape, const ScoresOf<const T> &bias, bool continues) {
   int64_t tiles = ceilDiv(shape.sequence, kTileRows);
@@ -192,6 +190,10 @@ void forwardStep(const Stream &stream, const Heads &out, float *logSumExp,
                  const AttentionShape &shape, const ScoresOf<const T> &bias, bool continues) {
   forRuns(shape, [&](AttentionShape pair, int64_t query, int64_t key) {
     pair.zeroHidden = shape.zeroHidden || key + pair.keySequence < shape.keySequence;
+    if constexpr (sizeof(T) == 2)
+      if (stepsOnTensorCores(pair, bias))
+        return attentionStepMma(stream, fromRow(out, query), logSumExp + query, fromRow(q, query),
+                                fromRow(k, key), fromRow(v, key), pair, continues || key > 0);
     forwardInTiles<T, true>(stream, fromRow(out, query), logSumExp + query, fromRow(q, query),
                             fromRow(k, key), fromRow(v, key), pair, fromRow(bias, query),
                             continues || key > 0);

@@ -27,6 +27,16 @@ bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
          most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
 }
 
+/// The same for a run of queries and one of keys (SequenceRuns). No layouts of blocks.
+template <typename T>
+bool stepsOnTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
+                        const Scores &dbias = {}) {
+  int64_t queries = fullLength(shape.queries, shape.sequence),
+          keys = fullLength(shape.keys, shape.keySequence);
+  return onTensorCores(shape, bias, dbias) && !shape.blocks &&
+         (shape.dropout.ratio == 0.0 || keys % 4 == 0) && most(queries, keys) < int64_t(1) << 30;
+}
+
 constexpr float kLn2 = 0.693147180559945309f;
 
 /// Every block has four warps.
@@ -147,9 +157,9 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
 
 /// Hides the keys of a tile that the warp's queries do not see. query: the one of the lane's first
 /// row.
-template <int kTilesA, int kKeys, bool kDocuments>
+template <int kTilesA, int kKeys, bool kDocuments, bool kRuns>
 __device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4],
-                                const Sight<int, kDocuments> &sight, int query, int key) {
+                                const Sight<int, kDocuments, kRuns> &sight, int query, int key) {
   int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kTilesA; ++i)
@@ -220,6 +230,32 @@ template <int kTiles> struct Softmax {
       }
   }
 };
+
+/// The state of a warp's rows from the keys before: normalized sums, times `inverse`, and logSumExp. first: the
+/// first of the rows.
+template <int kTiles, int kColumns>
+__device__ inline void loadState(float (&sums)[kTiles][kColumns][4], Softmax<kTiles> &softmax,
+                                 const HeadRows<float> &out, const float *logSumExp, int first,
+                                 int queries, int width, float inverse) {
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = first + 16 * i + 8 * half + lane / 4;
+      float saved = row < queries ? logSumExp[row] : Largest::kNone;
+      softmax.largest[i][half] = saved * kLog2E;
+      softmax.total[i][half] = lane % 4 == 0 && saved != Largest::kNone ? 1.0f : 0.0f;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          int column = 8 * j + lane % 4 * 2 + e;
+          bool inside = row < queries && column < width;
+          sums[i][j][2 * half + e] = inside ? out.row(row)[column] * inverse : 0.0f;
+        }
+    }
+}
 
 template <int kTiles, int kColumns>
 __device__ inline void correct(float (&sums)[kTiles][kColumns][4],
@@ -292,6 +328,30 @@ __device__ void storeRowsOfC(const HeadRows<T> &head, const float (&sums)[kTiles
   }
 }
 
+/// Writes a warp's rows of C to a head of floats, or `adds` them. first: the first of the rows.
+template <int kTilesA, int kColumns>
+__device__ void storeFloatsOfC(const HeadRows<float> &head,
+                               const float (&sums)[kTilesA][kColumns][4], int first, int count,
+                               int width, bool adds) {
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int i = 0; i < kTilesA; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int row = first + 16 * i + 8 * half + lane / 4;
+      if (row >= count)
+        continue;
+#pragma unroll
+      for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (int column = 8 * j + lane % 4 * 2 + e; column < width) {
+            float &to = head.row(row)[column];
+            to = adds ? to + sums[i][j][2 * half + e] : sums[i][j][2 * half + e];
+          }
+    }
+}
+
 /// Calls body(D) with the heads' elements in shared memory, as a constant; shorter heads are padded
 /// with zeros.
 template <typename Body> void withMmaHead(const AttentionShape &shape, Body body) {
@@ -312,16 +372,18 @@ template <Extra kExtra>
 constexpr bool kHasFirstKeys = kExtra != Extra::None; // if the call has them
 template <Extra kExtra> using ExtraOf = std::integral_constant<Extra, kExtra>;
 
-/// Calls body(what the call needs) with a constant. kBlocks: false in kernels that take no layouts.
-template <bool kBlocks, typename Body> void withExtra(const AttentionShape &shape, Body body) {
+/// Calls body(what the call needs) with a constant. kBlocks: false in kernels that take no layouts. kFew: fewer
+/// constants, for fewer kernels: what the call does not need is then not excluded.
+template <bool kBlocks, bool kFew = false, typename Body>
+void withExtra(const AttentionShape &shape, Body body) {
   if constexpr (kBlocks)
     if (shape.blocks)
       return body(ExtraOf<Extra::Blocks>());
   if (shape.dropout.ratio > 0.0)
     body(ExtraOf<Extra::Dropout>());
-  else if (shape.firstKeys)
+  else if (kFew || shape.firstKeys)
     body(ExtraOf<Extra::Documents>());
-  else
+  else if constexpr (!kFew)
     body(ExtraOf<Extra::None>());
 }
 
@@ -331,24 +393,36 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                          const HeadsOf<const T> &v, const AttentionShape &shape);
 
-/// Does the same by attention_wgmma_forward.cu. Returns false, without doing anything, if
+/// One run of queries and one of keys of an attentionStep that stepsOnTensorCores.
+template <typename T>
+void attentionStepMma(const Stream &stream, const Heads &out, float *logSumExp,
+                      const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                      const HeadsOf<const T> &v, const AttentionShape &shape, bool continues);
+
+/// Does the same as attentionForwardMma by attention_wgmma_forward.cu. Returns false, without doing anything, if
 /// onWarpGroups (attention_wgmma.cuh) does not support the call on this device.
 template <typename T>
 bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                            const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                            const HeadsOf<const T> &v, const AttentionShape &shape);
 
-/// The operands of a call of attentionBackward that is onTensorCores.
-template <typename T> struct MmaBackward {
-  HeadsOf<T> dq, dk, dv;
+/// The operands of a call of attentionBackward that is onTensorCores; kStep: of one run of queries and one of
+/// keys of an attentionStepBackward that stepsOnTensorCores.
+template <typename T, bool kStep = false> struct MmaBackward {
+  HeadsOf<ResultOf<T, kStep>> dq, dk, dv;
   float *workspace;
   HeadsOf<const T> dout, out;
   const float *logSumExp;
   HeadsOf<const T> q, k, v;
   AttentionShape shape;
+  bool addToQueries = false, addToKeys = false; ///< of a step: to dq; to dk and dv
 };
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
+/// `prepares`: what the workspace has of these queries, before all other runs of keys.
+template <typename T>
+void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
+                              bool prepares);
 /// Like attentionForwardWgmma.
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);

@@ -28,8 +28,8 @@ template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
 template <int D> constexpr int kPrepareLanes = D / kPack;
 template <int D> constexpr int kPrepareRows = kMmaThreads / kPrepareLanes<D>;
 
-template <typename T, int D>
-__global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T> call) {
+template <typename T, int D, bool kStep>
+__global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T, kStep> call) {
   const AttentionShape &shape = call.shape;
   int64_t h = blockIdx.y, b = blockIdx.z;
   int64_t query = int64_t(blockIdx.x) * kPrepareRows<D> + threadIdx.x / kPrepareLanes<D>;
@@ -55,8 +55,9 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T
 
 /// Returns a scalar of a tile of queries: logSumExp2 of row `number`, or delta of row number -
 /// kRows. After the sequence logSumExp2 is +inf.
-template <int kRows, typename T>
-__device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const QueryTile &tile) {
+template <int kRows, typename T, bool kStep>
+__device__ float queryNumber(const PreparedBackward<T, kStep> &call, int64_t b,
+                             const QueryTile &tile) {
   int number = int(threadIdx.x);
   int at = tile.query + number % kRows;
   if (number >= 2 * kRows)
@@ -67,9 +68,9 @@ __device__ float queryNumber(const PreparedBackward<T> &call, int64_t b, const Q
 }
 
 /// The copies of the tiles of queries streamed past a tile of keys: Q has two buffers, dO one.
-template <typename T, int D> struct QueryCopies {
+template <typename T, int D, bool kStep> struct QueryCopies {
   static constexpr int kQueries = kPassingQueries<D>, kTile = kQueries * kMmaPitch<D>;
-  const PreparedBackward<T> &call;
+  const PreparedBackward<T, kStep> &call;
   T *douts, *queries;
   __device__ void startQueries(const QueryTile &tile, int buffer) const {
     copyTile<kQueries, D>(queries + buffer * kTile, headOf(call.q, blockIdx.z, tile.head),
@@ -91,8 +92,8 @@ template <bool kBlocks, int kQueries> class PassingTiles {
 
 public:
   /// Of keys [key, key + count) of key head `kv`.
-  template <bool kDocuments>
-  __device__ PassingTiles(const AttentionShape &shape, const Sight<int, kDocuments> &sight,
+  template <bool kDocuments, bool kRuns>
+  __device__ PassingTiles(const AttentionShape &shape, const Sight<int, kDocuments, kRuns> &sight,
                           int64_t kv, int key, int count)
       : shape(shape), range(sight, int(shape.groups), key, count, kQueries),
         headEnd(int((kv + 1) * shape.groups)), key(key), lastKey(min(key + count, sight.keys) - 1) {
@@ -123,9 +124,9 @@ private:
 };
 
 /// Starts the copies of a tile of keys and values.
-template <int kKeys, int D, typename T>
-__device__ inline void startKeysAndValues(const PreparedBackward<T> &call, T *keys, T *values,
-                                          int key) {
+template <int kKeys, int D, typename T, bool kStep>
+__device__ inline void startKeysAndValues(const PreparedBackward<T, kStep> &call, T *keys,
+                                          T *values, int key) {
   const AttentionShape &shape = call.shape;
   int64_t kv = blockIdx.y, b = blockIdx.z;
   copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, int(shape.keySequence), int(shape.headDim),
@@ -136,8 +137,8 @@ __device__ inline void startKeysAndValues(const PreparedBackward<T> &call, T *ke
 
 /// Scales and stores the rows of dk and dv of a warp's keys, from `first` on. `dropScale`: of dv, for dropout;
 /// `ownKeys`, `ownValues`: room for them.
-template <int D, typename T, int kTiles>
-__device__ inline void storeKeyGradients(const PreparedBackward<T> &call,
+template <int D, typename T, bool kStep, int kTiles>
+__device__ inline void storeKeyGradients(const PreparedBackward<T, kStep> &call,
                                          float (&dk)[kTiles][D / 8][4],
                                          float (&dv)[kTiles][D / 8][4], float dropScale, T *ownKeys,
                                          T *ownValues, int first) {
@@ -146,15 +147,22 @@ __device__ inline void storeKeyGradients(const PreparedBackward<T> &call,
     scaleBy(dv, dropScale);
   int64_t kv = blockIdx.y, b = blockIdx.z;
   int keys = int(call.shape.keySequence);
-  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, int(call.shape.headDim),
-                          call.dkPacks);
-  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, keys,
-                          int(call.shape.valueDim), call.dvPacks);
+  int headDim = int(call.shape.headDim), valueDim = int(call.shape.valueDim);
+  if constexpr (kStep) {
+    storeFloatsOfC(headOf(call.dk, b, kv), dk, first, keys, headDim, call.addToKeys);
+    storeFloatsOfC(headOf(call.dv, b, kv), dv, first, keys, valueDim, call.addToKeys);
+  } else {
+    storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, headDim,
+                            call.dkPacks);
+    storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, keys, valueDim,
+                            call.dvPacks);
+  }
 }
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
-template <typename T, int D, Extra kExtra>
-__global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(PreparedBackward<T> call) {
+template <typename T, int D, Extra kExtra, bool kStep>
+__global__ void __launch_bounds__(kMmaThreads)
+    keyGradientsOnTensorCores(PreparedBackward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
   constexpr int kRows = 16 * kTiles, kOwn = kRows * kMmaPitch<D>;
@@ -165,14 +173,16 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Prepare
   T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t kv = blockIdx.y, b = blockIdx.z;
-  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
   constexpr bool kDrops = kExtra == Extra::Dropout;
   TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   PassingTiles<kBlocks, kQueries> tiles(shape, sight, kv, key, kKeys);
   QueryTile tile = tiles.first(int(kv * shape.groups)), next = tile;
-  QueryCopies<T, D> copies{call, douts, queries};
+  if (kStep && call.addToKeys && !tiles.has(0, tile)) // for all of the block
+    return;
+  QueryCopies<T, D, kStep> copies{call, douts, queries};
   auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
       numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
@@ -254,9 +264,9 @@ __device__ inline void differentiateRows(float (&ds)[kQueryTiles][kColumns][4],
 }
 
 /// Computes dq of a tile of queries (x) of a head (y).
-template <typename T, int D, Extra kExtra>
+template <typename T, int D, Extra kExtra, bool kStep>
 __global__ void __launch_bounds__(kMmaThreads)
-    queryGradientsOnTensorCores(PreparedBackward<T> call) {
+    queryGradientsOnTensorCores(PreparedBackward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kKeys = kPassingKeys<D>, kOwn = 16 * kQueryTiles * kMmaPitch<D>;
   constexpr int kPassing = kKeys * kMmaPitch<D>;
@@ -266,13 +276,15 @@ __global__ void __launch_bounds__(kMmaThreads)
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   HeadBlocks blocks(shape, h);
   KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueriesOfBlock);
+  if (kStep && call.addToQueries && tiles.begin >= tiles.end) // for all of the block
+    return;
   auto copyKeys = [&](int i, int key) {
     copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), key, sight.keys, headDim,
                        call.kPacks);
@@ -337,15 +349,18 @@ __global__ void __launch_bounds__(kMmaThreads)
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
   scaleBy(dq, shape.scale);
-  storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, sight.queries, headDim,
-                               call.dqPacks);
+  if constexpr (kStep)
+    storeFloatsOfC(headOf(call.dq, b, h), dq, first, sight.queries, headDim, call.addToQueries);
+  else
+    storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, sight.queries,
+                                 headDim, call.dqPacks);
 }
 
-template <typename T, int D, Extra kExtra>
-void launchGradients(const Stream &stream, const PreparedBackward<T> &call) {
+template <int D, Extra kExtra, typename T, bool kStep>
+void launchGradients(const Stream &stream, const PreparedBackward<T, kStep> &call) {
   const AttentionShape &shape = call.shape;
   if (shape.keySequence > 0)
-    PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D, kExtra>),
+    PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D, kExtra, kStep>),
                       attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
                                     shape.heads / shape.groups, shape.batch),
                       kMmaThreads,
@@ -353,19 +368,20 @@ void launchGradients(const Stream &stream, const PreparedBackward<T> &call) {
                       call);
   if (shape.sequence > 0)
     PARTITA_RT_LAUNCH(
-        (queryGradientsOnTensorCores<T, D, kExtra>),
+        (queryGradientsOnTensorCores<T, D, kExtra, kStep>),
         attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
         kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream, call);
 }
 
 } // namespace
 
-template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call) {
+template <typename T, bool kStep>
+void prepareBackward(const Stream &stream, const PreparedBackward<T, kStep> &call) {
   const AttentionShape &shape = call.shape;
   auto launch = [&](auto width) {
     constexpr int D = width();
     PARTITA_RT_LAUNCH(
-        (prepareQueries<T, D>),
+        (prepareQueries<T, D, kStep>),
         attentionGrid(ceilDiv(shape.sequence, kPrepareRows<D>), shape.heads, shape.batch),
         kMmaThreads, 0, stream, call);
   };
@@ -377,22 +393,39 @@ template <typename T> void prepareBackward(const Stream &stream, const PreparedB
     launch(std::integral_constant<int, 128>());
 }
 
-template void prepareBackward(const Stream &, const PreparedBackward<Half> &);
-template void prepareBackward(const Stream &, const PreparedBackward<BFloat16> &);
-
-template <typename T>
-void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+/// kBlocks: the kernels may take layouts of blocks.
+template <bool kBlocks, typename T, bool kStep>
+static void backwardOnTensorCores(const Stream &stream, const MmaBackward<T, kStep> &operands,
+                                  bool prepares) {
   const AttentionShape &shape = operands.shape;
   if (shape.batch * shape.heads == 0)
     return;
-  PreparedBackward<T> call(operands);
-  prepareBackward(stream, call);
+  PreparedBackward<T, kStep> call(operands);
+  if (prepares)
+    prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
-    withExtra<true>(shape, [&](auto extra) { launchGradients<T, head(), extra()>(stream, call); });
+    withExtra<kBlocks, kStep>(shape,
+                              [&](auto extra) { launchGradients<head(), extra()>(stream, call); });
   });
 }
 
-template void attentionBackwardMma(const Stream &, const MmaBackward<Half> &);
-template void attentionBackwardMma(const Stream &, const MmaBackward<BFloat16> &);
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+  backwardOnTensorCores<true>(stream, operands, /*prepares=*/true);
+}
+
+template <typename T>
+void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
+                              bool prepares) {
+  backwardOnTensorCores<false>(stream, operands, prepares);
+}
+
+#define ATTENTION_BACKWARD_MMA(T)                                                                  \
+  template void prepareBackward(const Stream &, const PreparedBackward<T> &);                      \
+  template void attentionBackwardMma(const Stream &, const MmaBackward<T> &);                      \
+  template void attentionStepBackwardMma(const Stream &, const MmaBackward<T, true> &, bool);
+ATTENTION_BACKWARD_MMA(Half)
+ATTENTION_BACKWARD_MMA(BFloat16)
+#undef ATTENTION_BACKWARD_MMA
 
 } // namespace partita_rt::cuda

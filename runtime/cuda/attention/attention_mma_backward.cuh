@@ -9,29 +9,30 @@
 namespace partita_rt::cuda {
 
 /// The operands, and the results of prepareBackward.
-template <typename T> struct PreparedBackward : MmaBackward<T> {
+template <typename T, bool kStep = false> struct PreparedBackward : MmaBackward<T, kStep> {
   bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
   float *delta, *logSumExp2; ///< [batch, heads, sequence]
-  explicit PreparedBackward(const MmaBackward<T> &call)
-      : MmaBackward<T>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
+  explicit PreparedBackward(const MmaBackward<T, kStep> &call)
+      : MmaBackward<T, kStep>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
         vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
         dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
-        logSumExp2(delta + call.shape.batch * call.shape.heads * call.shape.sequence) {}
+        logSumExp2(delta + call.shape.batch * call.shape.heads * queryPitch(call.shape)) {}
   __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
-    return (b * this->shape.heads + h) * this->shape.sequence + query;
+    return (b * this->shape.heads + h) * queryPitch(this->shape) + query;
   }
 };
 
 /// Computes delta, and logSumExp2, which is +inf for a query that sees no key, so all its weights
 /// are 0.
-template <typename T> void prepareBackward(const Stream &stream, const PreparedBackward<T> &call);
+template <typename T, bool kStep>
+void prepareBackward(const Stream &stream, const PreparedBackward<T, kStep> &call);
 
 /// The tiles of queries streamed past a tile of keys: those that see some of the keys [key, key +
 /// count). Per head queries [first, end), `tiles` in all.
 struct QueryTiles {
   int first, end, tiles;
-  template <bool kDocuments>
-  __device__ QueryTiles(const Sight<int, kDocuments> &sight, int groups, int key, int count,
+  template <bool kDocuments, bool kRuns>
+  __device__ QueryTiles(const Sight<int, kDocuments, kRuns> &sight, int groups, int key, int count,
                         int rows)
       : first(sight.firstQuery(key) / rows * rows), end(sight.endQuery(key + count)) {
     tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
@@ -49,9 +50,10 @@ struct QueryTile {
 // Tiles whose rows are the warp's keys and whose columns are queries.
 
 /// Hides keys from queries that do not see them. key: the first of the warp's keys.
-template <int kTiles, int kQueries, bool kDocuments>
+template <int kTiles, int kQueries, bool kDocuments, bool kRuns>
 __device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
-                                       const Sight<int, kDocuments> &sight, int query, int key) {
+                                       const Sight<int, kDocuments, kRuns> &sight, int query,
+                                       int key) {
   int lane = int(threadIdx.x) % kWarp, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < kQueries / 8; ++j)

@@ -23,7 +23,7 @@ template <> struct TileDrops<true> {
   int64_t quad; ///< number of the head's first word
   int rowQuads; ///< words per query
   __device__ explicit TileDrops(const AttentionShape &shape)
-      : all(shape), scale(all.scale), quad(0), rowQuads(int(shape.keySequence / 4)) {}
+      : all(shape), scale(all.scale), quad(0), rowQuads(int(all.keys / 4)) {}
   __device__ void atHead(int64_t batch, int64_t head) { quad = all.row(batch, head, 0) / 4; }
   __device__ uint64_t word(int query, int key) const {
     return all.drops.word(quad + int64_t(query) * rowQuads + key / 4);

@@ -8,6 +8,9 @@
 // rounded to T for P V, its sum is not: out differs from the float kernel's by at most one rounding
 // of every probability, and the result's own. With a layout, tiles of keys of which the block's queries compute
 // none are not copied, and a warp passes over those of which its own compute none.
+//
+// A step of attention whose keys come in parts (kStep) has float O, and goes on from m = logSumExp, l = 1 and the
+// normalized O.
 
 #include "cuda/attention/attention_mma_drops.cuh"
 
@@ -18,29 +21,32 @@ namespace {
 constexpr int kQueriesOfWarp = 32, kQueries = kMmaWarps * kQueriesOfWarp, kKeys = 64;
 constexpr int kTilesOfWarp = kQueriesOfWarp / 16;
 
-template <typename T> struct Forward {
-  HeadsOf<T> out;
+template <typename T, bool kStep> struct Forward {
+  HeadsOf<ResultOf<T, kStep>> out;
   float *logSumExp;
   HeadsOf<const T> q, k, v;
   AttentionShape shape;
   bool qPacks, kPacks, vPacks, outPacks;
+  bool continues; ///< of a step: from what out and logSumExp hold
 };
 
-template <typename T, int D, Extra kExtra>
-__global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
+template <typename T, int D, Extra kExtra, bool kStep>
+__global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   const AttentionShape &shape = call.shape;
   T *queries = reinterpret_cast<T *>(dynamic), *keys = queries + kQueries * kMmaPitch<D>;
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  Sight<int, kHasFirstKeys<kExtra>> sight(shape, b);
+  Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   drops.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   constexpr bool kBlocks = kExtra == Extra::Blocks;
   HeadBlocks blocks(shape, h);
   KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueries);
+  if (kStep && call.continues && tiles.begin >= tiles.end) // for all of the block
+    return;
   HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
   copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
                         call.qPacks);
@@ -52,6 +58,12 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax<kTilesOfWarp> softmax;
+  float *logSumExp =
+      call.logSumExp ? call.logSumExp + (b * shape.heads + h) * queryPitch(shape) : nullptr;
+  if constexpr (kStep)
+    if (call.continues)
+      loadState(out, softmax, headOf(call.out, b, h), logSumExp, first, sight.queries,
+                int(shape.valueDim), drops.scale == 0.0f ? 0.0f : 1.0f / drops.scale);
   for (int key = tiles.begin, after; key < tiles.end; key = after) {
     after = tiles.after(key);
     waitForCopies<0>();
@@ -83,11 +95,30 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
 
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
-  float *logSumExp =
-      call.logSumExp ? call.logSumExp + (b * shape.heads + h) * shape.sequence : nullptr;
   normalize(out, softmax, logSumExp, first, sight.queries, drops.scale);
-  storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
-                                int(shape.valueDim), call.outPacks);
+  if constexpr (kStep)
+    storeFloatsOfC(headOf(call.out, b, h), out, first, sight.queries, int(shape.valueDim),
+                   /*adds=*/false);
+  else
+    storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
+                                  int(shape.valueDim), call.outPacks);
+}
+
+/// Launches the kernels; kBlocks: they may take layouts of blocks.
+template <bool kBlocks, typename T, bool kStep>
+void launchForward(const Stream &stream, const Forward<T, kStep> &call) {
+  const AttentionShape &shape = call.shape;
+  int64_t tiles = ceilDiv(shape.sequence, kQueries);
+  if (tiles * shape.heads * shape.batch == 0)
+    return;
+  withMmaHead(shape, [&](auto head) {
+    withExtra<kBlocks, kStep>(shape, [&](auto extra) {
+      constexpr int D = head();
+      PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, extra(), kStep>),
+                        attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,
+                        (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
+    });
+  });
 }
 
 } // namespace
@@ -96,24 +127,27 @@ template <typename T>
 void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                          const HeadsOf<const T> &v, const AttentionShape &shape) {
-  int64_t tiles = ceilDiv(shape.sequence, kQueries);
-  if (tiles * shape.heads * shape.batch == 0)
-    return;
-  Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
-  withMmaHead(shape, [&](auto head) {
-    withExtra<true>(shape, [&](auto extra) {
-      constexpr int D = head();
-      PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, extra()>),
-                        attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,
-                        (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
-    });
-  });
+  launchForward<true>(stream,
+                      Forward<T, false>{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k),
+                                        inPacks(v), inPacks(out), /*continues=*/false});
+}
+
+template <typename T>
+void attentionStepMma(const Stream &stream, const Heads &out, float *logSumExp,
+                      const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                      const HeadsOf<const T> &v, const AttentionShape &shape, bool continues) {
+  launchForward<false>(stream, Forward<T, true>{out, logSumExp, q, k, v, shape, inPacks(q),
+                                                inPacks(k), inPacks(v),
+                                                /*outPacks=*/false, continues});
 }
 
 #define ATTENTION_FORWARD_MMA(T)                                                                   \
   template void attentionForwardMma(const Stream &, const HeadsOf<T> &, float *,                   \
                                     const HeadsOf<const T> &, const HeadsOf<const T> &,            \
-                                    const HeadsOf<const T> &, const AttentionShape &);
+                                    const HeadsOf<const T> &, const AttentionShape &);             \
+  template void attentionStepMma(const Stream &, const Heads &, float *, const HeadsOf<const T> &, \
+                                 const HeadsOf<const T> &, const HeadsOf<const T> &,               \
+                                 const AttentionShape &, bool);
 ATTENTION_FORWARD_MMA(Half)
 ATTENTION_FORWARD_MMA(BFloat16)
 #undef ATTENTION_FORWARD_MMA

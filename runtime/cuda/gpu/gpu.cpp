@@ -3,7 +3,7 @@
 #include "cuda/gpu/gpu.h"
 
 #include "common/mesh/launch.h"
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 #include "cuda/cuda.h"
 #include "cuda/side_streams.h"
 #include "partita_rt/comm.h"

@@ -70,6 +70,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <typename Id>
+__global__ void __launch_bounds__(kThreads)
+    findDocumentsAfter(Id token, int32_t *starts, const Id *ids, int64_t width) {
+  __shared__ int32_t startsOfWarps[kWarps];
+  __shared__ int32_t lastStart;
+  int64_t row = blockIdx.x;
+  starts += row * width;
+  ids += row * width;
+  for (int64_t tile = 0; tile < width; tile += kThreads) { // for all threads of the block
+    int64_t i = tile + threadIdx.x;
+    bool begins = i > 0 && i < width && ids[i - 1] == token;
+    int32_t start = largestSoFar<int32_t>(begins ? int32_t(i) : 0, startsOfWarps);
+    if (tile > 0)
+      start = lastStart > start ? lastStart : start;
+    if (i < width)
+      starts[i] = start;
+    __syncthreads(); // all threads have read the last tile's
+    if (threadIdx.x == kThreads - 1)
+      lastStart = start;
+    __syncthreads();
+  }
+}
+
 } // namespace
 
 template <typename Id>
@@ -81,5 +104,17 @@ void documentStarts(const Stream &stream, int32_t *starts, const Id *ids, int64_
 }
 template void documentStarts(const Stream &, int32_t *, const int32_t *, int64_t, int64_t);
 template void documentStarts(const Stream &, int32_t *, const int64_t *, int64_t, int64_t);
+
+template <typename Id>
+void documentStartsAfter(const Stream &stream, int64_t token, int32_t *starts, const Id *ids,
+                         int64_t rows, int64_t width) {
+  if (rows * width > 0)
+    PARTITA_RT_LAUNCH(findDocumentsAfter<Id>, gridOf(rows), kThreads, 0, stream, Id(token), starts,
+                      ids, width);
+}
+template void documentStartsAfter(const Stream &, int64_t, int32_t *, const int32_t *, int64_t,
+                                  int64_t);
+template void documentStartsAfter(const Stream &, int64_t, int32_t *, const int64_t *, int64_t,
+                                  int64_t);
 
 } // namespace partita_rt::cuda

@@ -1,7 +1,7 @@
 // Questions and answers about hanging collectives (watchdog.h).
 
 #include "cuda/ranks/watchdog.h"
-#include "common/mesh/watch.h"
+#include "common/watch/watch.h"
 #include "cuda/ranks/nccl_queue.h"
 #include "processes/wire.h"
 

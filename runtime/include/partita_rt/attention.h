@@ -124,7 +124,7 @@ PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 /// step to the next: the normalized sums, always float, and the logarithms of their denominators; a query that
 /// has seen no key yet has 0 and -inf. The first step (not `continues`) overwrites both, the others add their keys:
 /// after the last one they are those of attentionForward with all keys, up to rounding. One step with all keys
-/// has the very bits of attentionForward.
+/// has the very bits of attentionForward (on a GPU, if the same kernels compute both).
 ///
 /// Queries and keys are those of shape.queries and shape.keys: causal, window, firstKeys (global numbers; one per
 /// query of the rank), dropout and blocks go by their positions in the full sequences. A bias has a row for each query
@@ -164,6 +164,11 @@ PARTITA_RT_ATTENTION_STEP_BACKWARD(BFloat16)
 /// after another one is an error. Id: int32_t or int64_t.
 template <typename Id>
 void documentStarts(int32_t *starts, const Id *ids, int64_t rows, int64_t width);
+/// The same of rows of token ids, where a document begins behind each `token`, with which the one
+/// before it ends.
+template <typename Id>
+void documentStartsAfter(int64_t token, int32_t *starts, const Id *ids, int64_t rows,
+                         int64_t width);
 
 /// Floats of attentionBackward's workspace.
 constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {

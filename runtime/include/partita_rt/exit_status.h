@@ -14,7 +14,7 @@ constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 /// An error before a step was complete: starting the program again would only repeat it. Also the status
 /// of `partita run` if a restart has repeated an error.
 constexpr int kRefused = 1;
-/// An error after this process has completed a step, or because another rank has stopped: started again,
+/// An error after this process has completed a step, or because another rank has died or stopped: started again,
 /// the program may go on from its newest checkpoint.
 constexpr int kFailedWhileTraining = 3;
 

@@ -4,6 +4,11 @@
 #ifndef PARTITA_RT_MACHINE_H
 #define PARTITA_RT_MACHINE_H
 
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <string>
 #include <unistd.h>
@@ -23,13 +28,42 @@ inline std::string bootId() {
   return text;
 }
 
-/// Returns the letter of a process's state (proc(5)): 'T' if a signal has stopped it; 0 if there is no
-/// such process.
+/// Reads what /proc says of a process from its state on (proc(5)): "T 1 4711 ..."; "" if there is no such
+/// process, or no /proc. Allocates nothing.
+inline const char *processStat(int process, char (&line)[512]) {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", process);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = file < 0 ? 0 : read(file, line, sizeof(line) - 1);
+  if (file >= 0)
+    close(file);
+  line[size > 0 ? size : 0] = 0;
+  const char *name = std::strrchr(line, ')'); // a process chooses its own name
+  return name && name[1] == ' ' ? name + 2 : "";
+}
+
+/// Returns the letter of a process's state: 'T' if a signal has stopped it; 0 if there is no such process.
 inline char processState(int process) {
-  std::string line;
-  std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), line);
-  size_t name = line.rfind(')'); // a process chooses its own name
-  return name == std::string::npos || name + 2 >= line.size() ? 0 : line[name + 2];
+  char line[512];
+  return *processStat(process, line);
+}
+
+/// Has a process ended? One that its parent has not waited for, or whose memory the kernel still frees, has
+/// too: its sockets may be closed already, by which a launcher learns of its end. A signal's handler
+/// may call it.
+inline bool processHasEnded(int process) {
+  constexpr unsigned long kExiting = 4; // PF_EXITING among the kernel's flags, the seventh field
+  if (kill(process, 0) != 0 && errno == ESRCH)
+    return true;
+  char line[512], state = 0;
+  unsigned long flags = 0;
+  const char *field = processStat(process, line);
+  state = *field;
+  for (int i = 0; i < 6 && field; ++i)
+    field = std::strchr(field + 1, ' ');
+  for (; field && *++field >= '0' && *field <= '9';)
+    flags = flags * 10 + static_cast<unsigned long>(*field - '0');
+  return state == 'Z' || state == 'X' || (flags & kExiting);
 }
 
 } // namespace partita_rt

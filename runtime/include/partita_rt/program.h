@@ -326,6 +326,10 @@ struct Program {
 
   int64_t accumulate = 1; ///< micro-batches per train_step
 
+  /// The token that ends a document: rows are packed of whole documents (packed_rows.h), and what
+  /// follows this token is no label. -1: rows are pieces of one stream.
+  int64_t documentEnd = -1;
+
   /// FLOPs of a step's forward and backward passes, over all ranks and micro-batches: the
   /// compiler's count of matmuls and attention of the forward program, times 3, minus those for
   /// gradients that no trained parameter needs. 0: unknown.

@@ -14,8 +14,6 @@ constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
 
 /// A process has ended with kRefused (exit_status.h).
 constexpr const char *kRefusedMark = "refused";
-/// A process ends because another one has died or makes no progress, in the set-up too.
-constexpr const char *kLostMark = "lost";
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
 /// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
@@ -25,7 +23,10 @@ constexpr const char *kSavedMark = "saved";
 /// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
 /// same text as the one before shows that the next one would too.
 constexpr const char *kFailedStepMark = "failed-step";
-/// The next step removes the following three: then the launcher has started ranks again.
+/// The next step removes the following four: then the launcher has started ranks again.
+/// A process ends because another one has died or makes no progress, in the set-up too. The file has its
+/// report, for people.
+constexpr const char *kLostMark = "lost";
 /// Another run writes into the folder for checkpoints: what is in it is no longer this run's.
 constexpr const char *kTakenMark = "taken";
 /// The checkpoint of the last step cannot be written: all is trained, and nothing of it kept.

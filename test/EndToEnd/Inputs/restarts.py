@@ -65,10 +65,15 @@ assert status == 0, errors
 for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp", ["--launcher", TORCHRUN])):
     status, errors = run(name, "--max-restarts", "3", *launcher, kills=("step-5", 17, "step-30"))
     assert status == 0, (name, errors)
-    restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the launcher has ended with status 1(?:37 \(Killed\))?); restart (\d) of 3, (.*)", errors)
+    lost = r": rank 1 \(host \S+, process \d+\) died"
+    restarts = re.findall(r"partita run: (?:the program was ended by signal 9 \(Killed\)|the launcher has ended with status 1(?:37 \(Killed\))?" + lost + r"); restart (\d) of 3, (.*)",
+                          errors)
     assert [number for number, _ in restarts] == ["1", "2", "3"], errors
     assert all(re.search(r"from .*/step-\d+$", where) for _, where in restarts), errors
     assert losses(name) == losses("once") and files(name) == files("once"), name
+    if launcher:  # the last failure's, and before it the one before's
+        flights = [sorted(path.name for path in (folder / name / flight).glob("rank-*")) for flight in ("flight", "flight/earlier")]
+        assert flights == [[], ["rank-0.jsonl", "rank-1.jsonl"]], (name, flights)
     print(f"{name}: 3 kills, the same bits")
 
 # torchrun restarts the ranks by itself.
@@ -204,6 +209,9 @@ launcher.write_text(f"#!/bin/sh\ntest -e {folder}/begun && exec \"$@\"\ntouch {f
 launcher.chmod(0o755)
 status, errors = run("second", "--max-restarts", "2", "--launcher", str(launcher))
 assert status == 1 and "restart 1 of 2" in errors and "--resume continues it" in errors, (status, errors)
+# One that starts nothing, and says that all is well.
+status, errors = run("nothing", "--max-restarts", "2", "--launcher", "true")
+assert status == 1 and errors.count("\n") == 1 and "error: the launcher has ended with status 0 without starting a rank on this host" in errors, (status, errors)
 # A launcher may say that all is well though a rank has died.
 launcher.write_text(f"#!/bin/sh\n{MPIRUN} \"$@\"\nexit 0\n")
 status, errors = run("hidden", "--max-restarts", "1", "--launcher", str(launcher), kills=("step-10",))

@@ -270,6 +270,24 @@ TEST(Documents, StartWhereTheIdChanges) {
   EXPECT_NE(error, "");
 }
 
+TEST(Documents, StartBehindAToken) {
+  constexpr int64_t rows = 3, width = 2 * 1024 + 100;
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < rows * width; ++i) // one row has no such token at all
+    ids.push_back(i / width == 1 ? 3 : int64_t(mix64(uint64_t(i)) % (i / width == 0 ? 4 : 500)));
+  std::vector<int32_t> wanted(ids.size()), starts(ids.size(), -1);
+  partita_rt::documentStartsAfter(2, wanted.data(), ids.data(), rows, width);
+  SimulatedStream stream;
+  inEveryOrder([&] {
+    std::fill(starts.begin(), starts.end(), -1);
+    documentStartsAfter(stream, 2, starts.data(), ids.data(), rows, width);
+    EXPECT_EQ(starts, wanted);
+  });
+  std::vector<int32_t> narrow(ids.begin(), ids.end());
+  documentStartsAfter(stream, 2, starts.data(), narrow.data(), rows, width);
+  EXPECT_EQ(starts, wanted);
+}
+
 TEST(Attention, HeadsTooWide) {
   float *none = nullptr;
   EXPECT_EQ(errorOf([&] {

@@ -1,6 +1,6 @@
 // The rendezvous of ranks that are processes: they meet, and end together.
 
-#include "common/mesh/rank_position.h"
+#include "common/watch/rank_position.h"
 #include "forked_ranks.h"
 #include "partita_rt/exit_status.h"
 #include "processes/hub.h"
@@ -73,7 +73,7 @@ TEST(Rendezvous, RanksOfAHostAreConsecutive) {
     pause();
   });
   EXPECT_EQ(all[2].code, -SIGKILL);
-  expectEnd(all, nameOf(all[2], 1) + " died", 2);
+  expectEnd(all, nameOf(all[2], 1) + " died", 2, kFailedWhileTraining);
 }
 
 TEST(Rendezvous, OneRankNeedsNobody) {
@@ -120,7 +120,7 @@ TEST(Rendezvous, ARankThatDiesEndsAll) {
       pause(); // like a rank that waits for its GPU
     });
     EXPECT_EQ(all[2].code, -SIGKILL);
-    expectEnd(all, nameOf(all[2], 2) + " died", 2);
+    expectEnd(all, nameOf(all[2], 2) + " died", 2, kFailedWhileTraining);
   }
 }
 
@@ -133,7 +133,7 @@ TEST(Rendezvous, Rank0ThatDiesEndsAll) {
       raise(SIGKILL);
     pause();
   });
-  expectEnd(all, nameOf(all[0], 0) + " died", 0);
+  expectEnd(all, nameOf(all[0], 0) + " died", 0, kFailedWhileTraining);
 }
 
 /// Ranks that wait for one second.

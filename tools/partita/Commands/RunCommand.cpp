@@ -41,11 +41,13 @@ int partita::tool::runMain(Arguments arguments) {
       "which waits until there are enough");
   options.passOn(rest,
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
-  // If a program is given, print its own --help.
+  // If a program is given, print its own --help; of several, that for as many ranks as -n says.
   bool wantsHelp = is_contained(arguments, "--help") && arguments.size() > 1;
   if (wantsHelp) {
     folder = arguments[arguments[0] == "--help" ? 1 : 0].str();
     rest = {"--help"};
+    if (const auto *ranks = llvm::find(arguments, "-n"); arguments.end() - ranks > 1)
+      rest.insert(rest.end(), {"-n", ranks[1].str()});
   } else if (std::optional<int> done = options.parse(arguments)) {
     return *done;
   }

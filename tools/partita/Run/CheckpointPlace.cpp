@@ -3,7 +3,7 @@
 #include "tools/partita/Run/CheckpointPlace.h"
 #include "runtime/include/partita_rt/abandoned.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
-#include "tools/partita/Run/Processes.h"
+#include "tools/partita/Run/ChildProcesses.h"
 #include "llvm/ADT/STLExtras.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -65,9 +65,9 @@ void Anchor::moveTo(StringRef folder, ino_t its) {
 bool Anchor::isThere() const { return partita_rt::inodeOf(path) == inode; }
 
 bool Anchor::waitFor() const {
-  for (unsigned seconds : {1, 2, 4, 8, 16})
+  for (int looks = 1; looks < kMostRefusals; ++looks)
     if (!isThere() && !interruptingSignal())
-      sleep(seconds);
+      sleep(secondsAfter(looks));
   return isThere();
 }
 

@@ -2,7 +2,7 @@
 
 #include "tools/partita/Run/HostDiscovery.h"
 #include "runtime/include/partita_rt/host_lookup.h"
-#include "tools/partita/Run/Processes.h"
+#include "tools/partita/Run/ChildProcesses.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
 #include <chrono>

@@ -46,7 +46,7 @@ std::string ProgramStarts::read(StringRef folder) {
     if (problem = add(program.folder); !problem.empty())
       return problem;
   several = elastic->ranksText();
-  chooseLargest();
+  size = programs.size() - 1;
   return {};
 }
 

@@ -4,16 +4,26 @@
 #define PARTITA_TOOLS_RUN_PROGRAMSTARTS_H
 
 #include "tools/partita/Program.h"
+#include "tools/partita/Run/ChildProcesses.h"
 #include "tools/partita/Run/HostDiscovery.h"
-#include "tools/partita/Run/Supervisor.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
 
 namespace partita::tool {
 
+/// Who waits for a program's processes, and starts them again.
+struct Supervision {
+  int64_t maxRestarts = 0; ///< 0: none
+  /// The command that starts the processes, such as mpirun -np {ranks}.
+  std::vector<std::string> launcher;
+  std::string hostDiscovery; ///< a command that prints the hosts there are (HostDiscovery.h)
+
+  bool waits() const { return maxRestarts > 0 || !launcher.empty(); }
+};
+
 /// The starts of one program, or of those that --elastic made of one model.
-class ProgramStarts : public Starts {
+class ProgramStarts {
 public:
   ProgramStarts(llvm::StringRef command, const Supervision &supervision)
       : command(command), supervision(supervision) {}
@@ -22,16 +32,20 @@ public:
   std::string read(llvm::StringRef folder);
   /// Takes the program of this many ranks, which are started already or were asked for.
   std::string choose(int64_t ranks);
-  void chooseLargest() { size = programs.size() - 1; }
-
   const std::string &executable() const { return programs[size].executable; }
+  int64_t ranks() const { return programs[size].ranks; }
   /// The chosen program's manifest.
   const llvm::json::Object &manifest() const { return programs[size].manifest; }
 
-  std::string prepare(bool fewer) override;
-  bool hasFewer() const override { return size > 0 && supervision.hostDiscovery.empty(); }
-  std::string change() const override;
-  Outcome run(std::vector<std::string> arguments) override;
+  /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none
+  /// can be started, or "".
+  std::string prepare(bool fewer);
+  /// Does the supervisor choose the number of ranks, and are fewer possible than last time?
+  bool hasFewer() const { return size > 0 && supervision.hostDiscovery.empty(); }
+  /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
+  std::string change() const;
+  /// Starts the program with these arguments, and waits for it.
+  Outcome run(std::vector<std::string> arguments);
   /// Is each rank a process that this one starts?
   bool startsRanks() const {
     return supervision.launcher.empty() && programs[size].ranks > 1 &&

@@ -143,6 +143,11 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
   }
   if (!onlyText && isFirst())
     tellNotes(starts.manifest(), folder);
+  if (onlyText && isFirst() && !starts.several.empty())
+    outs() << printableLines(folder) << " has programs for " << starts.several
+           << ": as many as a launcher has started, else -n, else the largest; this is that for "
+           << starts.ranks() << "\n\n";
+  outs().flush();
   if (std::string problem = checkSupervision(supervision, starts); !problem.empty())
     return fail(command, problem);
   if (supervision.waits() || (starts.startsRanks() && !launch().isRank() && !onlyText))

@@ -15,18 +15,20 @@
 using namespace llvm;
 using namespace partita::tool;
 
-/// Returns the seconds to wait before a restart, after so many starts that failed before their
-/// first step: what they have met, such as a file system that is read-only for now, may pass.
-static unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
-
+/// Why a start has ended. Where a launcher hides that, a rank's report says more than the launcher's
+/// status: who was lost. Where the lost one was, and who waited, the rank has printed.
 static std::string reasonOf(const Outcome &outcome) {
   if (!outcome.why.empty())
     return outcome.why;
   if (!outcome.isLauncher)
     return "the program has failed";
   int signal = partita_rt::signalIn(outcome.status);
+  StringRef loss = StringRef(outcome.loss).split(';').first;
   return "the launcher has ended with status " + std::to_string(outcome.status) +
-         (signal ? std::string(" (") + strsignal(signal) + ")" : "");
+         (signal ? std::string(" (") + strsignal(signal) + ")" : "") +
+         (!loss.empty() ? ": " + loss.str()
+          : signal      ? ": no rank has said why; the launcher's own lines may"
+                        : "");
 }
 
 namespace {
@@ -35,7 +37,7 @@ namespace {
 class Supervisor {
 public:
   Supervisor(StringRef command, const std::vector<std::string> &arguments, int64_t maxRestarts,
-             Starts &starts)
+             ProgramStarts &starts)
       : command(command), words(readWords(arguments)), arguments(arguments),
         maxRestarts(maxRestarts), starts(starts), anchor(words.folder) {
     // Without --resume, checkpoints in the folder are another run's: the program refuses them, or
@@ -48,7 +50,7 @@ public:
 
 private:
   Verdict decide(bool wasRestarted, bool hasSaved) const;
-  void checkIsComplete();
+  void checkIsComplete(bool hasSaved);
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
@@ -59,7 +61,7 @@ private:
   ResumeWords words;
   const std::vector<std::string> &arguments;
   int64_t maxRestarts;
-  Starts &starts;
+  ProgramStarts &starts;
   Anchor anchor;
   std::optional<Checkpoints> others;
 
@@ -91,8 +93,8 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
 }
 
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
-/// command is another one. A run that is complete has a checkpoint of its last step.
-void Supervisor::checkIsComplete() {
+/// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as below.
+void Supervisor::checkIsComplete(bool hasSaved) {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
       !words.steps)
     return;
@@ -100,6 +102,13 @@ void Supervisor::checkIsComplete() {
   int64_t done = entries.empty() ? 0 : entries.front().step;
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
+  if (outcome.hasStartedNone && !hasSaved) {
+    outcome.status = partita_rt::kRefused;
+    outcome.isUnexplained = true;
+    outcome.why = "the launcher has ended with status 0 without starting a rank on this host; does "
+                  "its command start the program, which follows its words?";
+    return;
+  }
   outcome.status = partita_rt::kFailedWhileTraining;
   outcome.hasCause = true;
   outcome.why = "the launcher has ended with status 0, but the newest checkpoint is of step " +
@@ -150,7 +159,7 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (verdict == Verdict::Final && outcome.hasStartedNone)
+  if (verdict == Verdict::Final && outcome.hasStartedNone && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
                       ", and no rank has run on this host; its own lines above say why");
   if (restarts > 0 && startsAgain(verdict))
@@ -177,10 +186,11 @@ int Supervisor::run() {
     outcome = starts.run(now);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);
-    checkIsComplete();
+    bool hasSaved = before.hasNew(words.folder);
+    checkIsComplete(hasSaved);
     failedAgain = !outcome.failedStep.empty() && outcome.failedStep == failedStep;
     failedStep = outcome.failedStep;
-    verdict = decide(restarts > 0, before.hasNew(words.folder));
+    verdict = decide(restarts > 0, hasSaved);
     refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
       tellEnd(restarts);
@@ -208,7 +218,7 @@ int Supervisor::run() {
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,
-                                int64_t maxRestarts, Starts &starts) {
+                                int64_t maxRestarts, ProgramStarts &starts) {
   if (maxRestarts > 0 && readWords(arguments).folder.empty())
     return fail(command, "--max-restarts needs --checkpoint DIR: a restart goes on from the newest "
                          "checkpoint in it");

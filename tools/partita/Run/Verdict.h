@@ -8,6 +8,9 @@ namespace partita::tool {
 /// How many starts may fail before their first step, in succession, if the run has trained before
 /// or it is not known why.
 inline constexpr int kMostRefusals = 6;
+/// Returns the seconds to wait after so many of them, or looks in vain: 1, 2, 4, 8 and 16. What they have
+/// met, such as a file system that is not mounted for now, may pass.
+inline unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
 
 /// What the processes of a start show when they have ended.
 struct EndFacts {
@@ -19,7 +22,7 @@ struct EndFacts {
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
-  bool hasStartedNone = false; ///< it is unexplained, and no rank has run on this host
+  bool hasStartedNone = false; ///< a launcher has ended, and no rank has run on this host
   bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
 

@@ -159,6 +159,9 @@ PARTITA_RT_ATTENTION(BFloat16)
 template <typename Id>
 void documentStarts(const Stream &stream, int32_t *starts, const Id *ids, int64_t rows,
                     int64_t width);
+template <typename Id>
+void documentStartsAfter(const Stream &stream, int64_t token, int32_t *starts, const Id *ids,
+                         int64_t rows, int64_t width);
 
 /// Floats of attentionBackward's workspace on a GPU.
 constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {

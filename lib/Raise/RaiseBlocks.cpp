@@ -1,0 +1,212 @@
+//===- RaiseBlocks.cpp - attention skips the blocks that its mask hides -----------------------===//
+//
+// For every self-attention with a bias that depends on nothing:
+//   1. the bias is evaluated in every element, once per head if heads differ, and blocks without a visible one noted;
+//   2. of several sizes of blocks the largest that computes little more than the smallest is taken, and its blocks
+//      written as terms (BlockMatrix.h);
+//   3. if these blocks, with `causal` and `window`, hide exactly what the bias hides, element by element, and the bias adds
+//      nothing to the others, it is dropped; else it stays, and hides elements within blocks.
+//
+// What is skipped is hidden by the bias, whatever became of it, so that results do not change.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Target.h"
+#include "lib/Raise/BlockMatrix.h"
+#include "lib/Raise/Remarks.h"
+#include "partita/Raise/IndexEvaluator.h"
+#include "partita/Raise/Passes.h"
+#include "partita/Raise/Subgraph.h"
+
+namespace partita {
+#define GEN_PASS_DEF_RAISEBLOCKS
+#include "partita/Raise/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::raise;
+
+namespace {
+
+/// exp(-9000) is zero in every precision; covers masks made of -1e4.
+constexpr double hiddenScore = -9000;
+/// Elements of all heads of a bias that are evaluated.
+constexpr int64_t mostMaskElements = int64_t(1) << 27;
+constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
+/// A layout is worth it below this share of the blocks that would be computed anyway.
+constexpr double worthwhile = 0.9;
+
+/// What one head sees.
+struct Seen {
+  std::vector<llvm::BitVector> rows;
+  bool isPlain = true; ///< visible scores stay as they are
+
+  BlockMatrix blocks(int64_t size) const {
+    int64_t n = static_cast<int64_t>(rows.size()) / size;
+    BlockMatrix matrix(n);
+    for (auto [i, row] : llvm::enumerate(rows))
+      for (int j = row.find_first(); j >= 0;
+           j = row.find_next(static_cast<int>((j / size + 1) * size - 1)))
+        matrix.set(static_cast<int64_t>(i) / size, j / size);
+    return matrix;
+  }
+};
+
+/// What an attention computes.
+struct Layout {
+  tx::BlocksAttr blocks; ///< null: none is worth it
+  bool isExact = false;  ///< the bias says no more
+};
+
+class BlockReader {
+public:
+  explicit BlockReader(tx::AttentionOp op) : op(op), bias(op.getBias()) {}
+  /// What the op's heads see: one for all, or one for each; none if the bias is no mask of scores that this pass reads.
+  std::optional<SmallVector<Seen, 0>> read();
+  Layout layOut(ArrayRef<Seen> heads);
+
+private:
+  std::optional<Seen> readHead(int64_t head);
+  bool isVisible(int64_t i, int64_t j);
+  bool isExact(tx::BlocksAttr blocks, ArrayRef<Seen> heads);
+
+  tx::AttentionOp op;
+  TypedValue<RankedTensorType> bias;
+  IndexEvaluator evaluator;
+};
+
+struct RaiseBlocksPass : partita::impl::RaiseBlocksBase<RaiseBlocksPass> {
+  using Base::Base;
+  void runOnOperation() override;
+};
+
+} // namespace
+
+/// Whether the op's other masks show key j to query i.
+bool BlockReader::isVisible(int64_t i, int64_t j) {
+  return (!op.getCausal() || j <= i) && (!op.getWindow() || j > i - int64_t(*op.getWindow()));
+}
+
+std::optional<Seen> BlockReader::readHead(int64_t head) {
+  int64_t sequence = op.getQ().getType().getDimSize(1);
+  ArrayRef<int64_t> shape = bias.getType().getShape();
+  Seen seen;
+  seen.rows.assign(sequence, llvm::BitVector(sequence));
+  for (int64_t i = 0; i < sequence; ++i) {
+    std::optional<std::vector<double>> row =
+        evaluator.row(bias, {0, shape[1] == 1 ? 0 : head, shape[2] == 1 ? 0 : i});
+    if (!row)
+      return std::nullopt;
+    for (int64_t j = 0; j < sequence; ++j) {
+      double number = (*row)[row->size() == 1 ? 0 : j];
+      if (number < hiddenScore || !isVisible(i, j))
+        continue;
+      seen.rows[i].set(j);
+      seen.isPlain &= number == 0;
+    }
+    if (seen.rows[i].none())
+      return std::nullopt; // such a query's result is a question of its own
+  }
+  return seen;
+}
+
+std::optional<SmallVector<Seen, 0>> BlockReader::read() {
+  ArrayRef<int64_t> shape = bias.getType().getShape();
+  int64_t sequence = op.getQ().getType().getDimSize(1),
+          heads = evaluator.variesAlong(bias, 1) ? shape[1] : 1;
+  bool differsBySample = evaluator.variesAlong(bias, 0), isFlat = shape[2] == 1;
+  if (differsBySample || isFlat || sequence > mostMaskElements / sequence / heads)
+    return std::nullopt;
+  SmallVector<Seen, 0> all;
+  for (int64_t head = 0; head < heads; ++head) {
+    std::optional<Seen> seen = readHead(head);
+    if (!seen)
+      return std::nullopt;
+    all.push_back(std::move(*seen));
+  }
+  return all;
+}
+
+/// Does a layout hide, with the op's other masks, what the bias hides, which does nothing else?
+bool BlockReader::isExact(tx::BlocksAttr blocks, ArrayRef<Seen> heads) {
+  int64_t sequence = op.getQ().getType().getDimSize(1), size = blocks.getSize();
+  for (auto [head, seen] : llvm::enumerate(heads)) {
+    if (!seen.isPlain)
+      return false;
+    partita_rt::BlockLayout layout =
+        blocks.patternOf(static_cast<int64_t>(head)).rows(size, sequence / size);
+    for (int64_t i = 0; i < sequence; ++i)
+      for (int64_t j = 0; j < sequence; ++j)
+        if (seen.rows[i].test(j) !=
+            (isVisible(i, j) && isComputed(layout, int32_t(i / size), int32_t(j / size))))
+          return false;
+  }
+  return true;
+}
+
+Layout BlockReader::layOut(ArrayRef<Seen> heads) {
+  int64_t sequence = op.getQ().getType().getDimSize(1), size = 0;
+  double least = 0;
+  for (int64_t each : llvm::reverse(sizes)) { // the smallest computes the least
+    if (sequence % each != 0 || sequence == each)
+      continue;
+    double n = static_cast<double>(sequence / each), computed = 0,
+           all = op.getCausal() ? n * (n + 1) / 2 : n * n;
+    for (const Seen &seen : heads)
+      computed +=
+          static_cast<double>(seen.blocks(each).count()) / all / static_cast<double>(heads.size());
+    if (size == 0)
+      least = computed;
+    if (computed < worthwhile && computed <= 1.1 * least)
+      size = each;
+  }
+  if (size == 0)
+    return {};
+  SmallVector<tx::BlockPatternAttr> patterns;
+  SmallVector<int32_t> ofHead;
+  SmallVector<BlockMatrix, 0> known;
+  for (const Seen &seen : heads) {
+    BlockMatrix matrix = seen.blocks(size);
+    auto *found = llvm::find(known, matrix);
+    ofHead.push_back(static_cast<int32_t>(found - known.begin()));
+    if (found != known.end())
+      continue;
+    patterns.push_back(matrix.compress(op.getContext(), /*mostSingle=*/16 * matrix.size()));
+    if (!patterns.back())
+      return {};
+    known.push_back(std::move(matrix));
+  }
+  auto blocks = tx::BlocksAttr::get(op.getContext(), size, patterns,
+                                    patterns.size() == 1 ? ArrayRef<int32_t>() : ofHead);
+  return {blocks, isExact(blocks, heads)};
+}
+
+void RaiseBlocksPass::runOnOperation() {
+  if (!rt::Target::of(getOperation()).skipsAttentionBlocks())
+    return;
+  Report report("attention of blocks", remarks, numRaised, numMissed);
+  Independent independent(getOperation());
+  llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, Layout> known; // layers share a mask
+  getOperation().walk([&](tx::AttentionOp op) {
+    Value bias = op.getBias();
+    bool isSelf = op.getQ().getType().getDimSize(1) == op.getK().getType().getDimSize(1);
+    if (!bias || !isSelf || op.getBlocksAttr() || !independent.contains(bias))
+      return;
+    auto [layout, isNew] = known.try_emplace(
+        {bias, int64_t(op.getCausal()), static_cast<int64_t>(op.getWindow().value_or(0))});
+    if (isNew) {
+      ++numChecks;
+      BlockReader reader(op);
+      if (std::optional<SmallVector<Seen, 0>> heads = reader.read())
+        layout->second = reader.layOut(*heads);
+    }
+    if (!layout->second.blocks)
+      return;
+    op.setBlocksAttr(layout->second.blocks);
+    if (layout->second.isExact)
+      op.getBiasMutable().clear();
+    report.accept(op.getLoc(), "attention of blocks");
+  });
+  eraseDead(getOperation());
+}

@@ -1,0 +1,266 @@
+// Flight recorders and their files (flight.h). The folder belongs to the process.
+
+#include "common/watch/flight.h"
+#include "common/exit_status.h"
+#include "partita_rt/exit_status.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace partita_rt {
+
+constexpr int64_t kSecond = 1'000'000'000;
+/// How much of the past is written.
+constexpr int64_t kLast = 60 * kSecond;
+
+static char flightFolder[PATH_MAX - 64];
+static bool makesFolders = false; ///< those above the folder
+
+void setFlightFolder(const std::string &folder, bool makesParents) {
+  if (folder.size() < sizeof(flightFolder)) // a longer one cannot be made
+    std::strcpy(flightFolder, folder.c_str());
+  makesFolders = makesParents;
+}
+
+void setEarlierFlightsAside() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> found;
+  std::error_code none; // what cannot be moved is overwritten
+  for (fs::directory_iterator entry(flightFolder, none), end; !none && entry != end;
+       entry.increment(none))
+    if (int rank, length = 0;
+        std::sscanf(entry->path().filename().c_str(), "rank-%d.jsonl%n", &rank, &length) == 1 &&
+        length > 0)
+      found.push_back(entry->path());
+  if (found.empty())
+    return;
+  fs::path earlier = fs::path(flightFolder) / "earlier";
+  fs::remove_all(earlier, none);
+  fs::create_directory(earlier, none);
+  for (const fs::path &path : found)
+    fs::rename(path, earlier / path.filename(), none);
+}
+
+static int64_t nanoseconds(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * kSecond + time.tv_nsec;
+}
+
+void FlightRing::note(Flight event, int64_t number, int64_t bytes, const char *text,
+                      const char *more, const char *most) {
+  char all[kTextWords * sizeof(uint64_t)] = {};
+  size_t size = 0;
+  for (const char *each : {text, more, most})
+    for (; *each && size + 1 < sizeof(all); ++each)
+      all[size++] = *each;
+  uint64_t at = count.load(std::memory_order_relaxed);
+  Entry &entry = entries[at % kEvents];
+  entry[0].store(uint64_t(nanoseconds(CLOCK_MONOTONIC)), std::memory_order_relaxed);
+  entry[1].store(uint64_t(number) << 8 | uint64_t(event), std::memory_order_relaxed);
+  entry[2].store(uint64_t(bytes), std::memory_order_relaxed);
+  for (size_t i = 0; i < kTextWords; ++i) {
+    uint64_t word;
+    std::memcpy(&word, all + i * sizeof(word), sizeof(word));
+    entry[3 + i].store(word, std::memory_order_relaxed);
+  }
+  count.store(at + 1, std::memory_order_release);
+}
+
+//===-- Files -------------------------------------------------------------------------------===//
+
+namespace {
+
+/// A file, written through a buffer without allocating memory.
+class FlightFile {
+public:
+  explicit FlightFile(const char *path)
+      : descriptor(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
+        problem(descriptor < 0 ? errno : 0) {}
+  /// Returns the error of the first call that has failed, or 0.
+  int end() {
+    flush();
+    if (descriptor >= 0 && close(descriptor) != 0 && problem == 0)
+      problem = errno;
+    return problem;
+  }
+  FlightFile &operator<<(const char *text) {
+    for (; *text; ++text)
+      put(*text);
+    return *this;
+  }
+  FlightFile &operator<<(int64_t value) {
+    char digits[24];
+    size_t size = 0;
+    for (uint64_t left = value < 0 ? 0 - uint64_t(value) : uint64_t(value); left || !size;
+         left /= 10)
+      digits[size++] = char('0' + left % 10);
+    if (value < 0)
+      put('-');
+    while (size > 0)
+      put(digits[--size]);
+    return *this;
+  }
+  /// Seconds with six digits.
+  void seconds(int64_t nanoseconds) {
+    int64_t micro = nanoseconds / 1000 % 1'000'000;
+    *this << nanoseconds / kSecond;
+    put('.');
+    for (int64_t unit = 100'000; unit > 0; unit /= 10)
+      put(char('0' + micro / unit % 10));
+  }
+  void quoted(const char *text) {
+    put('"');
+    for (; *text; ++text) {
+      if (*text == '"' || *text == '\\')
+        put('\\');
+      put(static_cast<unsigned char>(*text) < ' ' ? ' ' : *text);
+    }
+    put('"');
+  }
+
+private:
+  void put(char c) {
+    if (size == sizeof(buffer))
+      flush();
+    buffer[size++] = c;
+  }
+  void flush() {
+    for (size_t at = 0; problem == 0 && at < size;) {
+      ssize_t n = write(descriptor, buffer + at, size - at);
+      if (n >= 0)
+        at += size_t(n);
+      else if (errno != EINTR)
+        problem = errno;
+    }
+    size = 0;
+  }
+  int descriptor, problem;
+  char buffer[4096];
+  size_t size = 0;
+};
+
+const char *nameOfEvent(Flight event) {
+  constexpr const char *kNames[] = {"phase", "step", "work",    "slot",
+                                    "start", "done", "message", "arrived"};
+  return size_t(event) < std::size(kNames) ? kNames[size_t(event)] : "?";
+}
+
+/// Writes an event; `toReal` turns its time into the time of day.
+void writeEvent(FlightFile &file, const FlightRing::Entry &entry, int64_t toReal) {
+  auto event = Flight(entry[1].load(std::memory_order_relaxed) & 0xff);
+  auto number = int64_t(entry[1].load(std::memory_order_relaxed)) >> 8;
+  auto bytes = int64_t(entry[2].load(std::memory_order_relaxed));
+  char text[FlightRing::kTextWords * sizeof(uint64_t) + 1] = {};
+  for (size_t i = 0; i < FlightRing::kTextWords; ++i) {
+    uint64_t word = entry[3 + i].load(std::memory_order_relaxed);
+    std::memcpy(text + i * sizeof(word), &word, sizeof(word));
+  }
+  file << "{\"time\": ";
+  file.seconds(int64_t(entry[0].load(std::memory_order_relaxed)) + toReal);
+  file << ", \"event\": \"" << nameOfEvent(event) << "\"";
+  if (event != Flight::Phase && event != Flight::Work)
+    file << ", \"number\": " << number;
+  if (event == Flight::Start || event == Flight::Message)
+    file << ", \"bytes\": " << bytes;
+  if (*text) {
+    file << ", \"text\": ";
+    file.quoted(text);
+  }
+  file << "}\n";
+}
+
+/// Puts "FOLDER/rank-7.jsonl" into the text.
+void putPath(char (&path)[PATH_MAX], int rank) {
+  char digits[16];
+  size_t size = 0, end = std::strlen(flightFolder);
+  for (int left = rank; left || !size; left /= 10)
+    digits[size++] = char('0' + left % 10);
+  std::memcpy(path, flightFolder, end);
+  std::memcpy(path + end, "/rank-", 6);
+  end += 6;
+  while (size > 0)
+    path[end++] = digits[--size];
+  std::memcpy(path + end, ".jsonl", 7);
+}
+
+/// Makes the folder of the file, and those above it that may be made, as far as they are missing.
+void makeFolders(char (&path)[PATH_MAX]) {
+  for (char *at = path + (makesFolders ? 1 : std::strlen(flightFolder)); *at; ++at)
+    if (*at == '/') {
+      *at = 0;
+      mkdir(path, 0777);
+      *at = '/';
+    }
+}
+
+/// Prints that a file is not all there; allocates nothing.
+void sayIncomplete(const char *path, int problem) {
+  const char *why = strerrordesc_np(problem),
+             *texts[] = {"warning: the flight recorder's file ", path,
+                         " is incomplete or missing: ", why ? why : "unknown error", "\n"};
+  char line[PATH_MAX + 128];
+  size_t size = 0;
+  for (const char *text : texts)
+    for (; *text && size < sizeof(line); ++text)
+      line[size++] = *text;
+  (void)!write(STDERR_FILENO, line, size);
+}
+
+} // namespace
+
+static void writeFile(const FlightRing &ring, int rank, const char *name, const char *reason) {
+  int64_t now = nanoseconds(CLOCK_MONOTONIC), toReal = nanoseconds(CLOCK_REALTIME) - now;
+  char path[PATH_MAX];
+  putPath(path, rank);
+  makeFolders(path);
+  FlightFile file(path);
+  file << "{\"rank\": " << int64_t(rank) << ", \"name\": ";
+  file.quoted(name);
+  file << ", \"written\": ";
+  file.seconds(now + toReal);
+  file << ", \"monotonic\": ";
+  file.seconds(now);
+  file << ", \"reason\": ";
+  file.quoted(reason);
+  file << "}\n";
+  uint64_t end = ring.count.load(std::memory_order_acquire);
+  for (uint64_t at = end > FlightRing::kEvents ? end - FlightRing::kEvents : 0; at < end; ++at) {
+    const FlightRing::Entry &entry = ring.entries[at % FlightRing::kEvents];
+    auto time = int64_t(entry[0].load(std::memory_order_relaxed));
+    if (time >= now - kLast && time <= now) // the rank may go on meanwhile
+      writeEvent(file, entry, toReal);
+  }
+  if (int problem = file.end())
+    sayIncomplete(path, problem);
+}
+
+/// Returns true if nobody has begun the ring's file; else waits until it is written, but not for a
+/// thread that this one's signal has interrupted.
+static bool mayWrite(FlightRing &ring) {
+  auto none = FlightRing::File::None;
+  if (ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
+    return true;
+  timespec pause{0, 5'000'000};
+  for (int i = 0; i < 60 && ring.file.load() != FlightRing::File::Written; ++i)
+    nanosleep(&pause, nullptr);
+  return false;
+}
+
+void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
+  if (!*flightFolder || failureStatus() != kFailedWhileTraining || !mayWrite(ring))
+    return;
+  writeFile(ring, rank, name, reason);
+  ring.file = FlightRing::File::Written;
+}
+
+} // namespace partita_rt

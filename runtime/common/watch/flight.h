@@ -1,0 +1,60 @@
+// A rank's flight recorder: what it did last, in a fixed ring that costs one reading of a clock per
+// event. If the run fails after its first step, each rank's last minute becomes a file.
+//
+// The ring may lie in memory that processes share: of one that has stopped or was killed, another
+// process of the node writes it.
+
+#ifndef PARTITA_RT_COMMON_WATCH_FLIGHT_H
+#define PARTITA_RT_COMMON_WATCH_FLIGHT_H
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace partita_rt {
+
+enum class Flight : uint8_t {
+  Phase,   ///< text: of the run
+  Step,    ///< number: of the step that begins
+  Work,    ///< text: the kind of work that begins
+  Slot,    ///< number: of the schedule; text: what it is
+  Start,   ///< of a collective: number, bytes; text: kind, group, purpose
+  Done,    ///< a wait for a collective has ended: number; text: group
+  Message, ///< the start of a message: number, bytes; text: channel, purpose
+  Arrived, ///< a wait for a message has ended: number; text: channel
+};
+
+/// Only its rank writes it.
+struct FlightRing {
+  static constexpr uint64_t kEvents = 4096;
+  static constexpr int kTextWords = 5;
+  /// Time; number and event; bytes; text.
+  using Entry = std::array<std::atomic<uint64_t>, 3 + kTextWords>;
+  std::atomic<uint64_t> count{0}; ///< of all events so far
+  Entry entries[kEvents] = {};
+  enum class File : uint32_t { None, Begun, Written };
+  std::atomic<File> file{File::None};
+
+  /// The text is the three of them, as far as there is room.
+  void note(Flight event, int64_t number, int64_t bytes, const char *text, const char *more = "",
+            const char *most = "");
+};
+
+/// Sets the folder for files of this process's ranks, once; "": none are written. It is made with the first
+/// file; with `makesParents` its missing parents too: otherwise no file is written without them, such as
+/// into a folder for checkpoints that somebody has removed.
+void setFlightFolder(const std::string &folder, bool makesParents);
+/// Moves the files of an earlier start into FOLDER/earlier, in place of what is there: those in the folder
+/// itself are of one start. One process calls it, before any rank can fail.
+void setEarlierFlightsAside();
+
+/// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step or lost another rank: a line
+/// about the rank, and one per event of the last minute. `name`: the rank's. A ring is written once,
+/// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
+/// call it. A file that cannot be written is not.
+void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_WATCH_FLIGHT_H

@@ -1,0 +1,90 @@
+// Finds the rank that no longer makes progress, by what all ranks publish (rank_position.h). No
+// thread, no socket: whoever has a view of the ranks' positions calls it every few tenths of a second.
+//
+// A rank has stopped if its process gives no sign of life, is stuck if that lives but the rank stays
+// at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
+// is none of these: the one for which it waits, and so on, is.
+
+#ifndef PARTITA_RT_COMMON_WATCH_WATCH_H
+#define PARTITA_RT_COMMON_WATCH_WATCH_H
+
+#include "common/watch/rank_position.h"
+
+#include <chrono>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+
+/// A clock that stands still while its process does. If a job is stopped and goes on (SIGSTOP of all
+/// of it, a machine that sleeps), no rank is at fault.
+class OwnClock {
+public:
+  /// A call counts no more than this since the one before.
+  static double longest(double timeout) { return timeout < 4 ? timeout / 4 : 1; }
+  explicit OwnClock(double most) : most(most), last(std::chrono::steady_clock::now()) {}
+  /// Returns the seconds since it was made. Call it often.
+  double advance();
+
+private:
+  double most, seconds = 0;
+  std::chrono::steady_clock::time_point last;
+};
+
+/// How often ranks give a sign of life, and look at those of others, in seconds.
+inline double beatSeconds(double timeout) { return timeout < 4 ? timeout / 8 : 0.5; }
+/// Ranks that wait report by themselves only this much later than the watch, which knows more.
+inline double patienceSeconds(double timeout) { return timeout < 4 ? timeout / 3 : 1.25; }
+/// How long a rank may be at one position in a phase that takes long.
+inline double longSeconds(double timeout) { return timeout < 1800 ? 1800 : timeout; }
+
+/// "; it is in step 3 (forward), and waits in ...": what is known of a rank.
+std::string positionText(const RankPosition &position);
+/// The same of one that is gone: "; it was in step 3 (forward)", or "; it was last seen in step 3 (forward)".
+std::string lastPositionText(const RankPosition &position);
+
+class Watch {
+public:
+  /// `names`: of the ranks, in reports. `self` is never found to have stopped; -1: nobody's view.
+  Watch(std::vector<std::string> names, int self) : names(std::move(names)), self(self) {
+    ranks.resize(this->names.size());
+  }
+  /// Looks at the positions, by rank; null, or without a sign of life so far: unknown. `now`: seconds
+  /// by an OwnClock. Returns the report on the rank that is the cause; "" if there is none.
+  std::string look(const std::vector<const RankPosition *> &positions, double now, double timeout);
+  /// "rank 2 (...) has stopped: no sign of life ...", if it gives none for longer than signs are
+  /// apart; "" if it does, or has never given one.
+  std::string silenceOf(int rank, const RankPosition *position, double now, double timeout) const;
+  /// The rank of the last report, and those that it names because they wait.
+  int subject() const { return found; }
+  const std::set<int> &waitersTold() const { return told; }
+
+private:
+  struct Seen {
+    bool known = false;
+    uint64_t beats = 0, moves = 0;
+    int32_t waitsFor = RankPosition::kNoWait;
+    double beatAt = 0, moveAt = 0; ///< when they were seen to change
+  };
+  /// Has it given no sign of life for longer than these are apart? Then it may have stopped.
+  static bool isSilent(const Seen &seen, double now, double timeout) {
+    return now - seen.beatAt > 3 * beatSeconds(timeout);
+  }
+  void see(const RankPosition *position, Seen &seen, double now) const;
+  int rootOf(int rank, const std::vector<const RankPosition *> &positions) const;
+  std::string stopText(int rank, const RankPosition &position, double now) const;
+  std::string slowText(const std::vector<const RankPosition *> &positions, double now,
+                       double timeout);
+  std::string waitersOf(int rank, const std::vector<const RankPosition *> &positions);
+
+  std::vector<std::string> names;
+  std::vector<Seen> ranks;
+  int self, found = -1;
+  std::set<int> told;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_WATCH_WATCH_H

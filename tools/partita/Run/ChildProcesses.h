@@ -1,0 +1,46 @@
+//===- ChildProcesses.h - starts a program's processes, and ends them together ----*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_CHILDPROCESSES_H
+#define PARTITA_TOOLS_RUN_CHILDPROCESSES_H
+
+#include "tools/partita/Run/Verdict.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace partita::tool {
+
+/// How a program's processes have ended.
+struct Outcome : EndFacts {
+  int signal = 0;           ///< by which this process should end too; 0: none
+  bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
+  std::string
+      why; ///< the first cause, for a message: "rank 1 was ended by signal 9 (Killed)"; or ""
+  bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
+  bool hasLost = false;    ///< one has lost another one, and none has refused to run
+  std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
+  std::string loss;             ///< what a rank has reported of one that died or stopped; or ""
+  std::string failedStep;       ///< a step whose result has ended training, and the result; or ""
+  bool isReported = false;      ///< a rank exited with an error of its own, and printed it
+};
+
+/// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the
+/// program's name and arguments; `command` is named in messages.
+Outcome runRanks(llvm::StringRef command, const std::string &program,
+                 std::vector<std::string> words, int ranks);
+/// Starts one process, a program all of whose ranks are its threads or a launcher of it, and waits
+/// for it. Ends a launcher that outlives the ranks of this host.
+Outcome runProcess(llvm::StringRef command, const std::string &program,
+                   std::vector<std::string> words);
+
+/// From here on signals that ask this process to end are noted, not followed. The functions above
+/// call it.
+void noteEndingSignals();
+/// Returns the last of these signals, or 0.
+int interruptingSignal();
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_CHILDPROCESSES_H
