@@ -38,6 +38,7 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     | `\|=` | the op can be split along it, but not within unequal blocks |
     | `#v` | a dimension with one element per shard of v |
     | `@v` | an operand that `localize` adds: the first index of a rank's shard of v |
+    | `@v*` | the same, with a first index for each block of the shard |
     | `~`  | linear in this operand while the others are fixed (a product) |
     | `~~` | linear in all operands with this mark together (a sum) |
 

@@ -74,6 +74,7 @@ private:
 
   bool pattern(StringRef text, int64_t rank, RulePattern &result) {
     if (text.consume_front("@")) {
+      result.firstPerBlock = text.consume_back("*");
       if (rank != 1 || text.size() != 1 || !llvm::isAlpha(text.front()))
         return fail(llvm::formatv("'@{0}' does not fit a value of rank {1}", text, rank));
       result.firstIndexOf = static_cast<int>(letter(text));

@@ -135,8 +135,8 @@ void Layout::set(StringAttr axis, Kind kind) {
     flat.push_back(axis);
 }
 
-/// Whichever was asked for first: a sequence that cp splits is split again by tp, where sequence parallelism
-/// splits what cp leaves.
+/// Does this split stand inside the new one? The order does not depend on which was requested first: tp splits
+/// what cp leaves of a sequence.
 static bool standsInside(const AxisSplit &split, StringAttr axis, const Blocks &blocks) {
   if (split.blocks.count != blocks.count)
     return split.blocks.count > blocks.count;

@@ -28,6 +28,8 @@ def Par_Dialect : Dialect {
     /// On a function without cotangents (inference, or after differentiation): `replicated` and
     /// `invariant` are the same there.
     static constexpr ::llvm::StringLiteral kNoCotangents = "par.no_cotangents";
+    /// On a module whose sequences are dealt in order though ranks of a ring then have unequal work: why, as text for reports.
+    static constexpr ::llvm::StringLiteral kInOrder = "par.in_order";
   }];
 }
 
@@ -84,8 +86,8 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
     `splits` has a list of axes per dimension. `3 x 32 @tp` means that the axis splits each of three blocks; without a number there is
     one block. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
 
-    `2 x 32 @cp mirrored`: every second block is dealt backwards, so that of 2 x c chunks in order, rank r of c has chunks r and 2c-1-r, and of what a
-    causal mask hides as much as any other rank (zigzag: Brandon et al., arXiv 2311.09431).
+    `2 x 32 @cp mirrored`: every second block is dealt backwards. Of 2 c chunks in order, rank r of c has chunks r and 2c-1-r, so a causal mask hides
+    as much from it as from any other rank (zigzag: Grattafiori et al., arXiv 2407.21783, 3.3.2).
 
     `flat` axes, outermost first, split the elements that the other axes leave, in memory order, into equal shards. The last shards
     are padded with zeros. Such a tensor has one dimension, whatever the full tensor has; only elementwise ops take it
@@ -103,7 +105,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let summary = "who requested the splits over an axis";
   let description = [{
-    `kind` is its origin: `batch`, `context`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
+    `kind` is its origin: `batch`, `context`, `ring`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
     `parameters` lists the parameters that it splits together.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
@@ -272,6 +274,21 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
   let extraClassDeclaration = declaration;
 }
 
+/// Moves this rank's shard alone and does not communicate; odd blocks may be dealt backwards.
+class Par_OwnShard<string mnemonic, string operandKind> : Par_Move<mnemonic, operandKind> {
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason, UnitAttr:$mirrored);
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`mirrored` $mirrored^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let extraClassDeclaration = declaration # [{
+    ::partita::par::Blocks getShardBlocks() {
+      auto count = static_cast<int64_t>(getBlocks());
+      return getMirrored() ? ::partita::par::Blocks::backAndForth(count) : ::partita::par::Blocks(count);
+    }
+  }];
+}
+
 /// Communicates. The verifier checks that the full value has as many shards as there are ranks.
 class Par_ShardCollective<string mnemonic, string kind, string operandKind, list<Trait> traits = [], string more = "">
     : Par_Move<mnemonic, operandKind, [CollectiveInterface] # traits> {
@@ -320,7 +337,7 @@ def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter",
   let shard = "getResult()";
 }
 
-def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
+def Par_NarrowOp : Par_OwnShard<"narrow", "Invariant"> {
   let summary = "this rank's shard of a value that all ranks have in full: invariant or replicated -> sharded";
   let description = [{
     It does not communicate. Its adjoint is the `all_gather` to an invariant value, or `widen` if the operand is replicated: a table of positions
@@ -328,41 +345,19 @@ def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
     `partition-seed-moves` and `partition-seed-tensor` (before placements, when all types are full), by `localize` of constants, and as the
     gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
   }];
-  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
-                       OptionalAttr<StrAttr>:$reason, UnitAttr:$mirrored);
-  let assemblyFormat = [{
-    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`mirrored` $mirrored^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
-  }];
   let full = "getValue()";
   let shard = "getResult()";
   let hasCanonicalizeMethod = 1;
-  let extraClassDeclaration = declaration # [{
-    ::partita::par::Blocks getShardBlocks() {
-      auto count = static_cast<int64_t>(getBlocks());
-      return getMirrored() ? ::partita::par::Blocks::backAndForth(count) : ::partita::par::Blocks(count);
-    }
-  }];
 }
 
-def Par_WidenOp : Par_Move<"widen", "Sharded"> {
+def Par_WidenOp : Par_OwnShard<"widen", "Sharded"> {
   let summary = "this rank's shard, with zeros in the places of all others: sharded -> partial";
   let description = [{
     It does not communicate. The adjoint of a `narrow` of a replicated value, as which differentiation creates it; its own is a `narrow`.
     Becomes an `rt` call in the lower phase.
   }];
-  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
-                       OptionalAttr<StrAttr>:$reason, UnitAttr:$mirrored);
-  let assemblyFormat = [{
-    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`mirrored` $mirrored^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
-  }];
   let full = "getResult()";
   let shard = "getValue()";
-  let extraClassDeclaration = declaration # [{
-    ::partita::par::Blocks getShardBlocks() {
-      auto count = static_cast<int64_t>(getBlocks());
-      return getMirrored() ? ::partita::par::Blocks::backAndForth(count) : ::partita::par::Blocks(count);
-    }
-  }];
 }
 
 //===----------------------------------------------------------------------------------------------===//

@@ -32,6 +32,8 @@ LogicalResult ParDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (attribute.getName() == kMesh && !isa<MeshAttr>(attribute.getValue()))
     return op->emitError() << "'" << kMesh << "' must be a #par.mesh, it is "
                            << attribute.getValue();
+  if (attribute.getName() == kInOrder && !isa<StringAttr>(attribute.getValue()))
+    return op->emitError() << "'" << kInOrder << "' must be a text, it is " << attribute.getValue();
   return success();
 }
 

@@ -83,7 +83,7 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   ArrayRef<AxisSplit> splits = shard.splits[dim];
   const AxisSplit *own =
       llvm::find_if(splits, [&](const AxisSplit &split) { return split.axis == axis; });
-  if (own + 1 != splits.end() && own[1].blocks == own->blocks)
+  if (own + 1 != splits.end() && own[1].blocks.count == own->blocks.count)
     return op.emitOpError() << "over " << axis << " cannot move shards that " << own[1].axis
                             << " splits again: " << shardType;
   full.set(axis, Kind::Invariant);

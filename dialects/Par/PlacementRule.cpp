@@ -204,14 +204,16 @@ private:
                     const Layout &layout) {
     const RuleLetter &l = rule.letters[split.letter];
     bool isFirstIndex = pattern.firstIndexOf == static_cast<int>(split.letter);
-    if (isFirstIndex && split.blocks != 1)
+    if (isFirstIndex && split.blocks != 1 && !pattern.firstPerBlock)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, for its shards need one "
                                   "first index",
                                   l.name));
     int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
     Kind kind = layout.kind(axis);
-    Blocks blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
+    Blocks blocks = isFirstIndex ? split.blocks
+                    : dim < 0    ? Blocks()
+                                 : blocksOfDim(pattern.dims[dim], split, sizes);
     bool right =
         dim >= 0 ? layout.dimOf(axis) == dim &&
                        (isFirstIndex ? layout.blocksOf(axis) == blocks

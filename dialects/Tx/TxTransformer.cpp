@@ -225,8 +225,8 @@ LogicalResult DocumentStartsOp::verify() {
   if (ids.getRank() == 0 ||
       !(ids.getElementType().isInteger(32) || ids.getElementType().isInteger(64)))
     return emitOpError() << "wants ids of 32 or 64 bits along a sequence, not " << ids;
-  if (getAfter() && getAfter().value() < 0)
-    return emitOpError() << "has documents begin after token " << *getAfter()
+  if (auto after = static_cast<int64_t>(getAfter().value_or(0)); after < 0)
+    return emitOpError() << "has documents begin after token " << after
                          << ", and tokens are not negative";
   return success();
 }

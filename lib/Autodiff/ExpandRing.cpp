@@ -4,7 +4,7 @@
 // with: in step j it has those of the rank j places before it. The next ones travel during a step: their
 // shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
 // arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
-// Steps in which no rank sees a key are left out: of those that end a window, the shifts, too.
+// Steps in which no rank sees a key are omitted; behind the end of a window, so are their shifts.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ struct Length {
 /// The steps of one attention, forward or backward.
 template <typename Op> class Ring {
 public:
-  /// `passed`: the name of what goes round. Shifts of the backward pass have another than those of the forward
+  /// `passed`: the name of what goes round. The backward pass uses another name than the forward
   /// pass, so that nothing merges the two and saves the keys of all ranks between them.
   Ring(Op op, StringRef passed)
       : op(op), passed(passed), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
@@ -50,8 +50,7 @@ public:
   /// Does a query of any rank see a key of the rank so many places before it?
   bool isSeen(int64_t step) {
     int64_t ahead = keys.full - queries.full; // of the last key before the last query
-    if (dealt
-            .mirrored) // of the last rank's, the first half sees those of the first half of any other
+    if (dealt.mirrored) // the second chunk of a rank lies behind the first chunk of every other
       return true;
     for (int64_t rank = 0; rank < ranks && op.getCausal(); ++rank) {
       int64_t other = (rank - step + ranks) % ranks;
@@ -124,13 +123,22 @@ public:
   int64_t last = 0, shifts = 0;
 
 private:
+  /// In which order the ranks have the sequences, if it matters.
+  std::string order() {
+    if (dealt.mirrored)
+      return "dealt in mirrored order";
+    auto module = op->template getParentOfType<ModuleOp>();
+    auto why = module->template getAttrOfType<StringAttr>(par::ParDialect::kInOrder);
+    return why ? "in order, so ranks have unequal work: " + why.str() : std::string();
+  }
+
   /// Why the ranks pass their keys on: the axis splits the letter of both sequences.
   Location reason() {
     MLIRContext *context = op.getContext();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     train::LayerAttr layer = train::LayerAttr::of(op);
     auto seed =
-        par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
+        par::SeedAttr::get(context, string("ring"), string(order()), builder.getArrayAttr({}));
     return par::withCause(
         loc,
         par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),
@@ -221,11 +229,12 @@ private:
     if (auto function = op->template getParentOfType<func::FuncOp>();
         !function->hasAttr(par::ParDialect::kNoCotangents))
       return op.emitError() << "is not differentiated yet, and its steps have no gradient";
-    ++expanded;
-    if (par::Layout::of(op.getQ().getType()).splits[1].empty())
+    if (par::Layout::of(op.getQ().getType()).splits[1].empty()) {
       op.removeRingAttr(); // every rank has the full sequences
-    else
-      expand(op);
+      return WalkResult::skip();
+    }
+    ++expanded;
+    expand(op);
     return WalkResult::skip();
   }
 };

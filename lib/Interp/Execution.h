@@ -105,6 +105,8 @@ void addStructureKernels(KernelTable &table);
 void addMatmulKernels(KernelTable &table);
 void addRowKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
+void addAttentionStepKernels(KernelTable &table);
+void addRotaryKernels(KernelTable &table);
 void addEmbeddingKernels(KernelTable &table);
 void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);

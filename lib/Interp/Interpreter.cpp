@@ -106,6 +106,8 @@ const KernelTable &KernelTable::get() {
     addMatmulKernels(result);
     addRowKernels(result);
     addAttentionKernels(result);
+    addAttentionStepKernels(result);
+    addRotaryKernels(result);
     addEmbeddingKernels(result);
     addDropoutKernels(result);
     addTrainKernels(result);

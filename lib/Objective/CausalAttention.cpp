@@ -11,15 +11,13 @@
 #include "dialects/Tx/Tx.h"
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Matmuls.h"
+#include "partita/Support/HiddenScores.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::raise;
 
 namespace {
-
-/// exp(-9000) is zero in every precision; this covers masks made of -1e4.
-constexpr double hiddenBelow = -9000;
 
 bool isMatrix(Value value) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
@@ -68,7 +66,7 @@ std::optional<bool> hidesNext(Value masked, const Independent &independent) {
   std::optional<double> number = evaluator.element(masked, index);
   if (!number)
     return std::nullopt;
-  return *number < hiddenBelow;
+  return *number < kHiddenBelow;
 }
 
 std::optional<bool> isCausal(Operation *op, const Independent &independent) {

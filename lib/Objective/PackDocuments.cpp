@@ -291,9 +291,10 @@ LogicalResult PackDocumentsPass::packAttention(tx::AttentionOp op, Context &cont
   if (!isSequence(q) || !isSequence(k) || !isSequence(op.getV()))
     return op.emitError() << "pack: this attention is not one of a row's tokens to each other "
                              "(cross-attention, cached keys); only such can be packed";
-  if (op.getFirstKeys() && dims.isData(op.getFirstKeys()))
-    return op.emitError() << "pack: the model has documents of its own, from an input, which may "
-                             "contradict --pack; leave --pack out";
+  if (op.getFirstKeys())
+    return op.emitError() << "pack: the model has documents of its own"
+                          << (dims.isData(op.getFirstKeys()) ? ", from an input" : "")
+                          << ", which may contradict --pack; leave --pack out";
   Value bias = op.getBias();
   std::string problem;
   if (bias && dims.isData(bias))

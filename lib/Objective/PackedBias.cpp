@@ -3,6 +3,7 @@
 #include "lib/Objective/PackedBias.h"
 #include "dialects/Train/Train.h"
 #include "partita/Interp/Random.h"
+#include "partita/Support/HiddenScores.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
@@ -11,8 +12,6 @@ using namespace partita;
 
 namespace {
 
-/// exp(-9000) is zero in every precision; this covers masks made of -1e4.
-constexpr double hiddenBelow = -9000;
 /// Elements that are evaluated.
 constexpr int64_t mostElements = int64_t(1) << 20;
 
@@ -70,7 +69,7 @@ std::string PackedBias::compare(const Row &packed, const Row &alone, int64_t fir
                                 int64_t i) const {
   for (int64_t j = first; j <= i; ++j) {
     double here = packed[j], there = alone[j - first];
-    if ((here < hiddenBelow) && (there < hiddenBelow))
+    if ((here < kHiddenBelow) && (there < kHiddenBelow))
       continue;
     here -= packed[i];
     there -= alone[i - first];
@@ -97,7 +96,7 @@ std::string PackedBias::problem(bool causal) {
                  (evaluator.obstacle ? ", " + evaluator.obstacle->getName().getStringRef().str()
                                      : std::string());
         for (int64_t j = i + 1; j < sequence && !causal; ++j)
-          if (!((*packed)[j] < hiddenBelow))
+          if (!((*packed)[j] < kHiddenBelow))
             return llvm::formatv("it is not causal: query {0} sees key {1}", i, j);
         for (int64_t first : {int64_t(1), i / 2, i}) {
           if (first < 1 || first > i)

@@ -1,10 +1,11 @@
 //===- SeedContext.cpp - partition-seed-context -----------------------------------------------------===//
 //
-// Every attention gets what it would need, a ring or exchanges of heads for positions, before the splits
-// are followed, and loses it again if nothing splits its sequences.
+// Before splits are propagated, every attention is given a ring or all-to-alls; where its sequences turn out
+// not to be split, they are removed.
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/SequenceSplit.h"
 #include "partita/Analysis/Preconditions.h"
@@ -60,17 +61,18 @@ private:
     SampleSplits splits(module, par::kContextAxis);
     if (failed(splits.run()))
       return failure();
-    bool any = false, mirrored = !inOrder && mayMirror(module, splits);
+    bool any = false, isMirrored = mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits, mirrored);
+      SequenceSplit sequence(function, splits, isMirrored);
       if (failed(sequence.runFromInputs(/*apply=*/true)))
         return failure();
       inputs += sequence.inputs;
       gathers += sequence.gathers;
       narrows += sequence.narrows;
-      function.walk([&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits); });
+      function.walk(
+          [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
     }
@@ -82,23 +84,47 @@ private:
     return success();
   }
 
-  /// May shards be mirrored? Every function has the same, since they share inputs.
-  bool mayMirror(ModuleOp module, const SampleSplits &splits) {
-    WalkResult found = module.walk([&](tx::AttentionOp op) {
-      int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
-      bool isBalanced =
-          op.getRingAttr() && op.getCausal() && !op.getWindow() && s == t && s % (2 * ranks) == 0;
-      return isBalanced ? WalkResult::advance() : WalkResult::interrupt();
-    });
-    if (found.wasInterrupted())
-      return false;
+  //===- The order of shards
+
+  /// Are sequences dealt in mirrored order? A causal mask would give the ranks unequal work in any other. Every function
+  /// has the same order, since they share inputs. If something stands in the way, notes what.
+  bool mayMirror(ModuleOp module, SampleSplits &splits) {
+    std::string problem;
+    bool isCausal = false;
     ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
-    for (auto function : module.getOps<func::FuncOp>())
-      if (SequenceSplit sequence(function, splits, /*mirrored=*/true);
-          !function.isExternal() &&
-          (failed(sequence.runFromInputs(/*apply=*/false)) || sequence.needsGathers()))
-        return false;
-    return true;
+    // Tensor parallelism splits again what a rank has of each of the two chunks.
+    splits.outer = sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal() || !problem.empty())
+        continue;
+      SequenceSplit sequence(function, splits, /*mirrored=*/true);
+      if (failed(sequence.runFromInputs(/*apply=*/false)))
+        problem = llvm::formatv("{0} chunks do not divide it", 2 * ranks * splits.outer);
+      else if (Operation *op = sequence.findExchange())
+        problem = llvm::formatv("{0} ('{1}') cannot work on two chunks of it", op->getName(),
+                                provenance::nameOf(op));
+      function.walk([&](tx::AttentionOp op) {
+        isCausal |= op.getRingAttr() && op.getCausal();
+        if (problem.empty() && isInRing(op, sequence, splits) && op.getCausal())
+          problem = balanceProblem(op);
+      });
+    }
+    splits.outer = 1;
+    if (isCausal && !problem.empty())
+      module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
+    return isCausal && problem.empty();
+  }
+
+  /// Why a causal attention has as much work on all ranks of a ring in no other order of shards than theirs; empty if it has in mirrored order.
+  static std::string balanceProblem(tx::AttentionOp op) {
+    auto is = [&](StringRef what) {
+      return llvm::formatv("attention '{0}' {1}", provenance::nameOf(op), what).str();
+    };
+    if (op.getWindow())
+      return is("has a window");
+    if (op.getQ().getType().getDimSize(1) != op.getK().getType().getDimSize(1))
+      return is("has another number of keys than of queries");
+    return op.getBlocksAttr() ? is("skips blocks") : std::string();
   }
 
   //===- Choosing
@@ -130,10 +156,20 @@ private:
     return {};
   }
 
-  /// Elements that a rank sends and receives per layer, forward and backward, in units of a query head's on one rank.
+  /// Shifts of a ring in one direction: with a window, as far as it reaches.
+  int64_t shifts(tx::AttentionOp op) {
+    int64_t own = op.getK().getType().getDimSize(1) / ranks;
+    if (!op.getCausal() || !op.getWindow() || own == 0)
+      return ranks - 1;
+    return std::min(ranks - 1, (int64_t(*op.getWindow()) + own - 2) / own);
+  }
+  /// Elements that a rank sends per layer, forward and backward, in elements of one head at one position, times the number of ranks.
   double ringElements(tx::AttentionOp op) {
-    double keys = double(op.getK().getType().getDimSize(2)) * op.getK().getType().getDimSize(1);
-    return double(ranks - 1) * 8 * keys; // K and V, twice; their gradients, of twice as many bytes
+    RankedTensorType type = op.getK().getType();
+    double keys = double(type.getDimSize(2)) * type.getDimSize(1);
+    double gradients =
+        2 * std::max(1.0, 32.0 / type.getElementTypeBitWidth()); // of K and V, in float32
+    return double(shifts(op)) * (4 + gradients) * keys;          // K and V twice
   }
   double exchangedElements(tx::AttentionOp op) {
     double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
@@ -184,23 +220,29 @@ private:
                 "--context-parallel all-to-all";
     if (op.getBlocksAttr())
       return op.emitError()
-             << "computes blocks of scores alone, for which context parallelism has no "
-                "ring; take --context-parallel all-to-all, or leave "
+             << "skips blocks of scores (--sparse-attention, or a constant mask of the model's), for which "
+                "context parallelism has no ring: only --context-parallel all-to-all, which deals out heads, "
+                "or "
              << axis.getValue() << " at 1";
     op.setRingAttr(axis);
     return success();
   }
 
-  bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits) {
-    if (!op.getRingAttr())
-      return false;
+  static bool isInRing(tx::AttentionOp op, const SequenceSplit &sequence,
+                       const SampleSplits &splits) {
     std::optional<unsigned> letter = sequence.letterOf(op);
-    if (letter && splits.propagation.ruleOf(op).letters[*letter].name == "r") {
-      ++rings;
-      return true;
+    return op.getRingAttr() && letter && splits.propagation.ruleOf(op).letters[*letter].name == "r";
+  }
+
+  bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits,
+                 bool isMirrored) {
+    if (!isInRing(op, sequence, splits)) {
+      op.removeRingAttr();
+      return false;
     }
-    op.removeRingAttr();
-    return false;
+    ++rings;
+    mirrored += isMirrored;
+    return true;
   }
 
   //===- Heads dealt out

@@ -12,14 +12,14 @@
 //      gathered for the queries anyway; both norms of a block with parallel branches.
 //   3. Backward: an operand that a split op needs split, and no other op needs full, is split where
 //      it is computed (positions, biases along the sequence).
-// Context parallelism (runFromInputs) splits sequences from the inputs on, over an axis of its own: step 1 begins
-// where an op joins a parameter to data that has an input's sequence (tokens to their embeddings), and an input
-// is split itself if everything that uses it works on shards. Other inputs, such as the mask of the keys that
-// every query sees, are full on each rank.
-//
 //   4. Where a use needs another placement than its definition has, a narrow or gather is inserted.
 //      par's canonicalization does the rest: a sum over ranks followed by a narrow becomes a
 //      reduce-scatter, and a gather followed by f becomes one all-gather.
+//
+// Context parallelism (runFromInputs, ContextSplit.cpp) splits sequences from the inputs on, over an axis of its
+// own: step 1 begins where an op joins a parameter to data that has an input's sequence (tokens to their
+// embeddings), and an input is split itself if everything that uses it works on shards. Other inputs, such as the
+// mask of the keys that every query sees, are full on each rank.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -43,6 +43,7 @@ struct SampleSplits {
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
   int64_t outer = 1;  ///< ranks among which another axis, around this one, splits sequences
+  int64_t dealt = 1;  ///< blocks in each of which that axis splits them
   Propagation propagation;
 };
 
@@ -51,7 +52,8 @@ public:
   /// `mirrored`: the two halves of a sequence are split, the second one backwards.
   SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), mirrored(mirrored), independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), dealt(splits.dealt), mirrored(mirrored),
+        independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -65,8 +67,9 @@ public:
   /// Splits the sequences of inputs over the context axis, and everything that has them. Notes on
   /// an input that it is split (kArgumentSplit). Only decides unless `apply`, which inserts gathers and narrows.
   mlir::LogicalResult runFromInputs(bool apply);
-  /// Once it is decided: does an op need the full value of something that is split?
-  bool needsGathers();
+  /// Once it is decided: returns the first op whose operand has to be gathered, in this pass or as a gradient in the
+  /// backward pass; null if there is none.
+  mlir::Operation *findExchange();
   /// Returns the letter that an op is split along; none if it works on full values.
   std::optional<unsigned> letterOf(mlir::Operation *op) const {
     auto found = entered.find(op);
@@ -116,7 +119,7 @@ private:
   void exchange(mlir::Operation *op);
   bool joinsParameter(mlir::Operation *op, unsigned letter);
   MaybeCut wantedOf(mlir::Value value);
-  mlir::LogicalResult settleInput(mlir::BlockArgument argument);
+  mlir::LogicalResult settleInput(mlir::BlockArgument argument, bool apply);
 
   // Gathering earlier.
   void leaveBehind(mlir::Value value);
@@ -134,7 +137,7 @@ private:
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
-  int64_t outer;
+  int64_t outer, dealt;
   bool mirrored;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data

@@ -34,7 +34,7 @@ static constexpr StringLiteral kRaise[] = {
     "cse", // layers share a mask, which is evaluated once
     "func.func(raise-documents{recurring=${recurring-documents}})",
     "sparsify-attention{layout=${sparse-attention}}", // what the passes before have recognized
-    "func.func(raise-blocks)", // the other attentions' masks
+    "func.func(raise-blocks{packs=${pack} context-parallel=${context-parallel}})", // the other attentions' masks
     "canonicalize",
     "cse",
     "verify-phase{after=raise}",
@@ -75,7 +75,7 @@ static constexpr StringLiteral kPartition[] = {
     "partition-seed-user{shard=${shard}}",
     "partition-seed-annotated{configuration=${configuration}}",
     "partition-seed-tensor",
-    "partition-seed-context{how=${context-parallel} in-order=${sequence-parallel}}", // deals out the heads that tp leaves a rank
+    "partition-seed-context{how=${context-parallel} sequence-parallel=${sequence-parallel}}", // deals out the heads that tp leaves a rank
     "partition-seed-sequence{on=${sequence-parallel}}",
     "partition-seed-moves",
     "partition-split-forms",

@@ -3,6 +3,7 @@
 #include "lib/Raise/Mask.h"
 #include "lib/Raise/NumericCheck.h"
 #include "partita/Raise/IndexEvaluator.h"
+#include "partita/Support/HiddenScores.h"
 #include <cmath>
 
 using namespace mlir;
@@ -13,8 +14,6 @@ namespace {
 
 /// Two scores at which the masked score is evaluated; a line is known by two points.
 constexpr double lowScore = -2, highScore = 3;
-/// exp(-9000) is zero in every precision; covers masks made of -1e4.
-constexpr double hiddenBelow = -9000;
 /// Leading indices (batch, head) over which a mask that differs between them is compared.
 constexpr int64_t mostElements = int64_t(1) << 28;
 
@@ -46,7 +45,7 @@ private:
 bool MaskReader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh,
                             Mask &mask) {
   int64_t first = 0, count = lastVisible + 1;
-  while (first < count && atLow[first] < hiddenBelow && atHigh[first] < hiddenBelow)
+  while (first < count && atLow[first] < kHiddenBelow && atHigh[first] < kHiddenBelow)
     ++first;
   if (first > 0 && first < count && !mask.window && count - first >= widest)
     mask.window = count - first;
@@ -66,7 +65,7 @@ bool MaskReader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double>
       mask.problem = "the masked score is not a number at " + at(query, key);
       return false;
     }
-    bool hidden = atLow[key] < hiddenBelow && atHigh[key] < hiddenBelow;
+    bool hidden = atLow[key] < kHiddenBelow && atHigh[key] < kHiddenBelow;
     // The first key after the diagonal tells which of the two kinds it is.
     if (key == lastVisible + 1 && !haveKind) {
       mask.causal = hidden;

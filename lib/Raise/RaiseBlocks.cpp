@@ -7,7 +7,7 @@
 //   3. if these blocks, with `causal` and `window`, hide exactly what the bias hides, element by element, and the bias adds
 //      nothing to the others, it is dropped; else it stays, and hides elements within blocks.
 //
-// What is skipped is hidden by the bias, whatever became of it, so that results do not change.
+// Only blocks that the bias hides are skipped, so results do not change.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"
+#include "partita/Support/HiddenScores.h"
 
 namespace partita {
 #define GEN_PASS_DEF_RAISEBLOCKS
@@ -29,8 +30,6 @@ using namespace partita::raise;
 
 namespace {
 
-/// exp(-9000) is zero in every precision; covers masks made of -1e4.
-constexpr double hiddenScore = -9000;
 /// Elements of all heads of a bias that are evaluated.
 constexpr int64_t mostMaskElements = int64_t(1) << 27;
 constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
@@ -100,13 +99,13 @@ std::optional<Seen> BlockReader::readHead(int64_t head) {
       return std::nullopt;
     for (int64_t j = 0; j < sequence; ++j) {
       double number = (*row)[row->size() == 1 ? 0 : j];
-      if (number < hiddenScore || !isVisible(i, j))
+      if (number < kHiddenBelow || !isVisible(i, j))
         continue;
       seen.rows[i].set(j);
       seen.isPlain &= number == 0;
     }
     if (seen.rows[i].none())
-      return std::nullopt; // such a query's result is a question of its own
+      return std::nullopt; // what such a query yields depends on zero_hidden: leave it
   }
   return seen;
 }
@@ -151,8 +150,12 @@ Layout BlockReader::layOut(ArrayRef<Seen> heads) {
   for (int64_t each : llvm::reverse(sizes)) { // the smallest computes the least
     if (sequence % each != 0 || sequence == each)
       continue;
-    double n = static_cast<double>(sequence / each), computed = 0,
-           all = op.getCausal() ? n * (n + 1) / 2 : n * n;
+    double computed = 0, all = 0; // blocks; those that the op's other masks leave
+    for (int64_t i = 0, n = sequence / each; i < n; ++i)
+      for (int64_t j = 0; j < n;
+           ++j) // its last row sees what is behind, its first one what is before
+        all += (!op.getCausal() || j <= i) &&
+               (!op.getWindow() || (j + 1) * each - 1 > i * each - int64_t(*op.getWindow()));
     for (const Seen &seen : heads)
       computed +=
           static_cast<double>(seen.blocks(each).count()) / all / static_cast<double>(heads.size());
@@ -183,15 +186,17 @@ Layout BlockReader::layOut(ArrayRef<Seen> heads) {
 }
 
 void RaiseBlocksPass::runOnOperation() {
-  if (!rt::Target::of(getOperation()).skipsAttentionBlocks())
+  // What reads the biases later needs them: whether documents may be packed, and a ring, which has no blocks.
+  if (!rt::Target::of(getOperation()).skipsAttentionBlocks() || packs >= 0 ||
+      contextParallel == "ring")
     return;
   Report report("attention of blocks", remarks, numRaised, numMissed);
   Independent independent(getOperation());
   llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, Layout> known; // layers share a mask
   getOperation().walk([&](tx::AttentionOp op) {
     Value bias = op.getBias();
-    bool isSelf = op.getQ().getType().getDimSize(1) == op.getK().getType().getDimSize(1);
-    if (!bias || !isSelf || op.getBlocksAttr() || !independent.contains(bias))
+    bool hasEqualLengths = op.getQ().getType().getDimSize(1) == op.getK().getType().getDimSize(1);
+    if (!bias || !hasEqualLengths || op.getBlocksAttr() || !independent.contains(bias))
       return;
     auto [layout, isNew] = known.try_emplace(
         {bias, int64_t(op.getCausal()), static_cast<int64_t>(op.getWindow().value_or(0))});

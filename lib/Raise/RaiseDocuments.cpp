@@ -17,6 +17,7 @@
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"
+#include "partita/Support/HiddenScores.h"
 #include <numeric>
 
 namespace partita {
@@ -30,8 +31,6 @@ using namespace partita::raise;
 
 namespace {
 
-/// exp(-9000) is zero in every precision; covers masks made of -1e4.
-constexpr double hiddenBelow = -9000;
 /// Elements of a mask that are evaluated per assignment of ids, beyond the causal mask's.
 constexpr int64_t mostElements = int64_t(1) << 20;
 
@@ -118,7 +117,7 @@ std::optional<std::vector<bool>> MaskOfDocuments::readRow(IndexEvaluator &evalua
   }
   std::vector<bool> seen;
   for (auto [j, number] : llvm::enumerate(*row)) {
-    if (number != 0 && !(number < hiddenBelow)) {
+    if (number != 0 && !(number < kHiddenBelow)) {
       mask.problem = llvm::formatv("its bias is no mask at ({0}, {1}), where it is {2}", i, j,
                                    numberText(number));
       return std::nullopt;

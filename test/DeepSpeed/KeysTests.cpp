@@ -116,12 +116,13 @@ static constexpr StringLiteral kAll[] = {
     R"({"sparse_attention": {"mode": "variable", "num_random_blocks": 1, "local_window_blocks": [2, 4],
           "global_block_indices": [0], "global_block_end_indices": [2]}})",
     R"({"sparse_attention": {"mode": "bslongformer", "num_sliding_window_blocks": 5}})",
+    R"({"sequence_parallel_size": 2})",
 };
 
 TEST(Keys, EveryObeyedOneIsRead) {
   std::set<std::string> seen;
   for (StringRef text : kAll) {
-    Facts facts = factsOf({{"dp", 2}, {"fsdp", 2}, {"tp", 2}});
+    Facts facts = factsOf({{"dp", 2}, {"fsdp", 2}, {"cp", 2}, {"tp", 2}});
     facts.commandLine["recompute"] = "block";
     Outcome outcome = resolveText(text, facts);
     EXPECT_TRUE(outcome.ok) << outcome.said;
@@ -138,7 +139,7 @@ TEST(Keys, EveryObeyedOneIsRead) {
 
 TEST(Keys, WhatHasNoEffectIsNotRead) {
   for (StringRef text : kAll) {
-    Facts facts = factsOf({{"dp", 2}, {"fsdp", 2}, {"tp", 2}});
+    Facts facts = factsOf({{"dp", 2}, {"fsdp", 2}, {"cp", 2}, {"tp", 2}});
     facts.commandLine["recompute"] = "block";
     Outcome outcome = resolveText(text, facts);
     for (const auto &path : outcome.resolution.read.keys()) {

@@ -89,6 +89,20 @@ train.parameter @wte : tensor<32x8xf32>
 
 // -----
 
+func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}) -> tensor<2x4x2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
+  %wte = train.read @wte : tensor<32x8xf32>
+  %x = tx.embedding %wte, %ids : (tensor<32x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+  %h = tx.reshape %x : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
+  %d = tx.constant dense<[[0, 0, 1, 1], [0, 0, 1, 1]]> : tensor<2x4xi64> : tensor<2x4xi64>
+  %s = tx.document_starts %d : (tensor<2x4xi64>) -> tensor<2x4xi32>
+  // expected-error@+1 {{pack: the model has documents of its own, which may contradict --pack; leave --pack out}}
+  %o, %l = tx.attention %h, %h, %h from %s scale 0.5 causal : (tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x4xi32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
+  return %o : tensor<2x4x2x4xf32>
+}
+train.parameter @wte : tensor<32x8xf32>
+
+// -----
+
 func.func @forward(%ids: tensor<2x4xi64> {train.name = "input_ids"}, %d: tensor<2x4xi64> {train.name = "document_ids", train.role = "data"}) -> tensor<2x4x2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
   %wte = train.read @wte : tensor<32x8xf32>
   %x = tx.embedding %wte, %ids : (tensor<32x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>

@@ -3,6 +3,11 @@
 // RUN: bash %S/../Fuse/equal.sh %s %t.mlir documents window global head learned
 // RUN: sed 's/^module {/module attributes {rt.target = "cuda"} {/' %s | partita-opt --pass-pipeline='builtin.module(func.func(raise-blocks))' | FileCheck %s --check-prefix=CUDA --implicit-check-not=blocks
 // CUDA-LABEL: @documents(
+// Whoever packs documents or passes keys round a ring needs the masks.
+// RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{packs=0}))' | FileCheck %s --check-prefix=KEPT --implicit-check-not=blocks
+// RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{context-parallel=ring}))' | FileCheck %s --check-prefix=KEPT --implicit-check-not=blocks
+// KEPT-LABEL: @documents(
+// KEPT: tx.attention %arg0, %arg0, %arg0 bias
 module {
 
 // Two documents of 32 positions: the mask says nothing else, and goes.

@@ -79,26 +79,13 @@ TEST(AttentionStep, OfLongSequencesEqualsOneAttention) {
     checkAgainstDouble(c, {all[number++ % 3]});
 }
 
-template <typename T> void checkOneStep(const RingCase &c) {
-  SCOPED_TRACE(c.what);
-  RingOperands o(c.shape, c.bias);
-  Whole<T> whole(o, Steps());
-  RingResults step = runRing<T>(o, {1, false}, Steps());
-  EXPECT_ROUNDED(whole.out, step.out);
-  EXPECT_EQ(difference(whole.logSumExp, step.logSumExp), -1);
-  EXPECT_ROUNDED(whole.dq, step.dq);
-  EXPECT_ROUNDED(whole.dk, step.dk);
-  EXPECT_ROUNDED(whole.dv, step.dv);
-  EXPECT_EQ(difference(whole.dbias, step.dbias), -1);
-}
-
 TEST(AttentionStep, WithAllKeysHasTheBitsOfOneAttention) {
   for (RingCase c : ringCases(15)) {
-    checkOneStep<float>(c);
-    checkOneStep<BFloat16>(c);
-    checkOneStep<Half>(c);
+    expectBitsOfOneAttention<float>(c, Steps());
+    expectBitsOfOneAttention<BFloat16>(c, Steps());
+    expectBitsOfOneAttention<Half>(c, Steps());
     c.shape.zeroHidden = false;
-    checkOneStep<float>(c);
+    expectBitsOfOneAttention<float>(c, Steps());
   }
 }
 

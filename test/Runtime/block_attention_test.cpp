@@ -2,7 +2,7 @@
 // term, random layouts of each head, with all else that attention can do. 16-bit kernels are the float ones,
 // rounded once; a layout of all blocks gives the bits of none.
 
-#include "block_layouts.h"
+#include "double_attention.h"
 #include "half_reference.h"
 
 namespace partita_rt::block_attention { // tests are compiled together
@@ -23,8 +23,8 @@ struct Operands {
         v(randomExact<BFloat16>(nk * a.valueDim, "v")),
         dout(randomExact<BFloat16>(nq * a.valueDim, "dout")),
         bias(randomExact<BFloat16>(biased ? a.heads * a.sequence * a.sequence : 0, "bias")) {}
-  int64_t atBias(int64_t h, int64_t i, int64_t j) const {
-    return (h * a.sequence + i) * a.sequence + j;
+  size_t atBias(int64_t, int64_t h, int64_t i, int64_t j) const {
+    return size_t((h * a.sequence + i) * a.sequence + j);
   }
 };
 
@@ -66,71 +66,6 @@ template <typename T> struct Results {
   }
 };
 
-struct Reference {
-  Doubles out, dq, dk, dv, logSumExp, dbias;
-  Floats factors;
-
-  explicit Reference(const Operands &o)
-      : out(o.dout.size()), dq(o.q.size()), dk(o.k.size()), dv(o.v.size()), logSumExp(size_t(o.nq)),
-        dbias(o.bias.size()), factors(dropoutFactors(o.a)) {
-    for (int64_t b = 0; b < o.a.batch; ++b)
-      for (int64_t h = 0; h < o.a.heads; ++h)
-        for (int64_t i = 0; i < o.a.sequence; ++i)
-          addRow(o, b, h, i);
-  }
-  static bool sees(const AttentionShape &a, int64_t b, int64_t h, int64_t i, int64_t j) {
-    int64_t end = a.causal ? i + 1 : a.sequence;
-    return j < end && (!a.window || j >= end - a.window) &&
-           (!a.firstKeys || j >= a.firstKeys[b * a.sequence + i]) && inComputedBlock(a, h, i, j);
-  }
-  void addRow(const Operands &o, int64_t b, int64_t h, int64_t i) {
-    const AttentionShape &a = o.a;
-    auto at = [](int64_t index) { return size_t(index); };
-    int64_t row = (b * a.sequence + i) * a.heads + h, lse = (b * a.heads + h) * a.sequence + i;
-    auto keyRow = [&](int64_t j) { return (b * a.sequence + j) * o.kv + h / a.groups; };
-    std::vector<int64_t> seen;
-    for (int64_t j = 0; j < a.sequence; ++j)
-      if (sees(a, b, h, i, j))
-        seen.push_back(j);
-    double largest = -INFINITY, sum = 0, delta = 0;
-    Doubles p, dp;
-    for (int64_t j : seen) {
-      double score = 0;
-      for (int64_t d = 0; d < a.headDim; ++d)
-        score += double(o.q[at(row * a.headDim + d)]) * o.k[at(keyRow(j) * a.headDim + d)];
-      score = score * a.scale + (o.biased ? o.bias[at(o.atBias(h, i, j))] : 0.0f);
-      p.push_back(score);
-      largest = std::max(largest, score);
-    }
-    for (double &each : p)
-      sum += each = std::exp(each - largest);
-    logSumExp[at(lse)] = largest + std::log(sum);
-    for (size_t n = 0; n < seen.size(); ++n) {
-      double factor = factors[at(lse * a.sequence + seen[n])], gradient = 0;
-      p[n] /= sum;
-      for (int64_t d = 0; d < a.valueDim; ++d) {
-        double value = o.v[at(keyRow(seen[n]) * a.valueDim + d)];
-        double each = o.dout[at(row * a.valueDim + d)];
-        out[at(row * a.valueDim + d)] += p[n] * factor * value;
-        dv[at(keyRow(seen[n]) * a.valueDim + d)] += p[n] * factor * each;
-        gradient += each * value * factor;
-      }
-      dp.push_back(gradient);
-      delta += p[n] * gradient;
-    }
-    for (size_t n = 0; n < seen.size(); ++n) {
-      double ds = p[n] * (dp[n] - delta);
-      if (o.biased)
-        dbias[at(o.atBias(h, i, seen[n]))] += ds;
-      for (int64_t d = 0; d < a.headDim; ++d) {
-        int64_t key = keyRow(seen[n]) * a.headDim + d;
-        dq[at(row * a.headDim + d)] += ds * a.scale * o.k[at(key)];
-        dk[at(key)] += ds * a.scale * o.q[at(row * a.headDim + d)];
-      }
-    }
-  }
-};
-
 template <typename T> void expectRounded(const Operands &o, const Results<float> &exact) {
   Floats out = widened(rounded<T>(exact.out)); // the 16-bit backward pass reads this
   Results<float> wanted(o, &out);
@@ -154,7 +89,7 @@ void check(const AttentionShape &shape, bool biased = false) {
   AttentionShape a = shape;
   a.zeroHidden = true; // random layouts have rows without a block
   Operands o(a, biased);
-  Reference r(o);
+  DoubleAttention<Operands> r(o);
   Results<float> actual(o);
   expectClose(actual.out, r.out, 3e-6);
   for (size_t i = 0; i < r.logSumExp.size(); ++i)

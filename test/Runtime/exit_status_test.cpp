@@ -63,7 +63,8 @@ TEST_F(Marks, OfOneThatHasTrained) {
 }
 
 TEST_F(Marks, OfOneThatHasLostAnotherRankBeforeAStep) {
-  EXPECT_EXIT((noteLoss("rank 1 died"), failNow()), testing::ExitedWithCode(kFailedWhileTraining), "");
+  EXPECT_EXIT((noteLoss("rank 1 died"), failNow()), testing::ExitedWithCode(kFailedWhileTraining),
+              "");
   EXPECT_EQ(left(), Names{kLostMark});
 }
 

@@ -181,7 +181,8 @@ TEST(RankPosition, ADeathSaysWhereAndAsOfWhen) {
             "rank 1 (...) died; it was last seen, 0.4 s before, in step 12 (data, layer 3), and "
             "waited in all_reduce #2 for rank 2");
   // Beyond what a text has room for, it is cut off.
-  EXPECT_EQ(deathText(std::string(5000, 'x'), &copy), std::string(3071, 'x'));
+  EXPECT_EQ(deathText(std::string(2 * FixedText::kMost, 'x'), &copy),
+            std::string(FixedText::kMost - 1, 'x'));
 }
 
 TEST(RankPosition, BytesThatAreNoImageAreRefused) {

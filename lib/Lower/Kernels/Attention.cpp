@@ -43,14 +43,19 @@ SmallVector<int64_t> shapeOf(RankedTensorType q, RankedTensorType k, RankedTenso
           q.getDimSize(2) / k.getDimSize(2)};
 }
 
-/// The shape of the probabilities of a micro-batch over all ranks, which number dropout's elements; null
-/// without dropout.
-template <typename Op> DenseI64ArrayAttr probabilitiesOf(Op op, Lowering &l) {
+/// The shape of the probabilities of a micro-batch over all ranks, which number dropout's elements, with these
+/// lengths of the full sequences; null without dropout.
+template <typename Op>
+DenseI64ArrayAttr probabilitiesOf(Op op, Lowering &l, ArrayRef<int64_t> lengths) {
   if (!op.getKey() || op.getFullShape())
     return op.getFullShapeAttr();
-  RankedTensorType q = l.type(op.getQ()), k = l.type(op.getK());
-  return DenseI64ArrayAttr::get(
-      op.getContext(), {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1), k.getDimSize(1)});
+  RankedTensorType q = l.type(op.getQ());
+  return DenseI64ArrayAttr::get(op.getContext(),
+                                {q.getDimSize(0), q.getDimSize(2), lengths[0], lengths[1]});
+}
+/// Of an attention of full sequences.
+template <typename Op> DenseI64ArrayAttr probabilitiesOf(Op op, Lowering &l) {
+  return probabilitiesOf(op, l, {l.type(op.getQ()).getDimSize(1), l.type(op.getK()).getDimSize(1)});
 }
 
 /// A dropout without a key drops nothing, hence is none of a program with steps.
@@ -75,7 +80,9 @@ template <typename Op> FailureOr<FlatSymbolRefAttr> layoutsOf(Op op, Lowering &l
   return l.shared.kernel(layouts, "attention_blocks");
 }
 
-struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
+/// Operands q, k, v; results out, lse.
+template <typename Model, typename Op>
+struct ForwardKernel : KernelInterface::ExternalModel<Model, Op> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
     return operand < 3 && isHeads(view);
   }
@@ -83,6 +90,23 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
     return result == 0 && isHeads(view);
   }
   StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "lse"; }
+};
+/// Operands q, k, v, out, lse, dout; results dq, dk, dv, dbias.
+template <typename Model, typename Op>
+struct BackwardKernel : KernelInterface::ExternalModel<Model, Op> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand != 4 && operand < 6 && isHeads(view);
+  }
+  bool acceptsResult(Operation *, unsigned result, const View &view) const {
+    return result < 3 && isHeads(view);
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
+  }
+  bool needsResult(Operation *, unsigned result) const { return result < 3; }
+};
+
+struct Attention : ForwardKernel<Attention, tx::AttentionOp> {
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto attention = cast<tx::AttentionOp>(op);
@@ -107,17 +131,7 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
   }
 };
 
-struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::AttentionGradOp> {
-  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
-    return operand != 4 && operand < 6 && isHeads(view);
-  }
-  bool acceptsResult(Operation *, unsigned result, const View &view) const {
-    return result < 3 && isHeads(view);
-  }
-  StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
-  }
-  bool needsResult(Operation *, unsigned result) const { return result < 3; }
+struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
   static int64_t kernelWorkspace(Operation *op) {
     auto grad = cast<tx::AttentionGradOp>(op);
     return Target::of(op).getAttentionGradWorkspace(grad.getQ().getType(), grad.getK().getType(),
@@ -176,16 +190,6 @@ template <typename Op> SmallVector<int64_t> runsOf(Op op) {
           op.getFirstKey().getType().getNumElements()};
 }
 
-/// The full tensor that numbers dropout's elements; null without dropout.
-template <typename Op> DenseI64ArrayAttr numberedBy(Op op, Lowering &l) {
-  if (!op.getKey() || op.getFullShape())
-    return op.getFullShapeAttr();
-  RankedTensorType q = l.type(op.getQ());
-  SmallVector<int64_t> lengths = fullLengths(op);
-  return DenseI64ArrayAttr::get(op.getContext(),
-                                {q.getDimSize(0), q.getDimSize(2), lengths[0], lengths[1]});
-}
-
 /// Refuses a target without the kernels.
 template <typename Op> LogicalResult checkStep(Op op) {
   const Target &target = Target::of(op);
@@ -201,14 +205,7 @@ void continueFrom(Lowering &l, Value before, Value result) {
     l.copy(l.buffer(result), l.view(result), before);
 }
 
-struct AttentionStep : KernelInterface::ExternalModel<AttentionStep, tx::AttentionStepOp> {
-  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
-    return operand < 3 && isHeads(view);
-  }
-  bool acceptsResult(Operation *, unsigned result, const View &view) const {
-    return result == 0 && isHeads(view);
-  }
-  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "lse"; }
+struct AttentionStep : ForwardKernel<AttentionStep, tx::AttentionStepOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
     return cast<tx::AttentionStepOp>(op).getOutBefore() ? SmallVector<unsigned>{3 + result}
                                                         : SmallVector<unsigned>();
@@ -231,24 +228,13 @@ struct AttentionStep : KernelInterface::ExternalModel<AttentionStep, tx::Attenti
         l.buffer(step.getFirstKey()), strides,
         shapeOf(l.type(step.getQ()), l.type(step.getK()), l.type(step.getV())), step.getCausal(),
         step.getScale(), step.getWindow().value_or(0), step.getZeroHidden(), step.getRatioAttr(),
-        step.getIdAttr(), numberedBy(step, l), fullLengths(step), runsOf(step),
-        step.getOutBefore() != nullptr);
+        step.getIdAttr(), probabilitiesOf(step, l, fullLengths(step)), fullLengths(step),
+        runsOf(step), step.getOutBefore() != nullptr);
     return success();
   }
 };
 
-struct AttentionStepGrad
-    : KernelInterface::ExternalModel<AttentionStepGrad, tx::AttentionStepGradOp> {
-  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
-    return operand != 4 && operand < 6 && isHeads(view);
-  }
-  bool acceptsResult(Operation *, unsigned result, const View &view) const {
-    return result < 3 && isHeads(view);
-  }
-  StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
-  }
-  bool needsResult(Operation *, unsigned result) const { return result < 3; }
+struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGradOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
     auto grad = cast<tx::AttentionStepGradOp>(op);
     unsigned ofKeys = grad.getDqBefore() ? 7 : 6;
@@ -286,8 +272,8 @@ struct AttentionStepGrad
         l.buffer(grad.getFirstKey()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
-        grad.getIdAttr(), numberedBy(grad, l), fullLengths(grad), runsOf(grad),
-        grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr);
+        grad.getIdAttr(), probabilitiesOf(grad, l, fullLengths(grad)), fullLengths(grad),
+        runsOf(grad), grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr);
     return success();
   }
 };

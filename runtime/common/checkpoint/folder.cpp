@@ -38,7 +38,10 @@ std::string newestCheckpoint(const std::string &folder) {
 }
 
 std::string otherStep(const std::string &folder, int64_t recorded) {
-  int64_t named = stepOfName(fs::path(folder).filename().string());
+  fs::path path(folder);
+  if (!path.has_filename()) // it ends with a slash
+    path = path.parent_path();
+  int64_t named = stepOfName(path.filename().string());
   return named < 0 || named == recorded
              ? ""
              : "its folder's name says step " + std::to_string(named) + ", but it is of step " +

@@ -66,37 +66,37 @@ template <typename Next> void write(void *out, DType dtype, int64_t n, Next next
 
 //===-- Windows of tokens -------------------------------------------------------------------===//
 
+/// Fails if the program needs more than tokens: a token file fills ids and labels only.
+static int64_t checkedVocabulary(const std::string &argument, const char *option,
+                                 const Program &program) {
+  std::string missing, columns, hint;
+  auto append = [](std::string &list, const char *name) {
+    list += (list.empty() ? "'" : ", '") + std::string(name) + "'";
+  };
+  int64_t vocabulary = vocabularyOf(program);
+  for (const Input &input : program.inputs) {
+    if (isConstant(input.role) || input.role == InputRole::Shifted)
+      continue; // filled without data, or from the tokens
+    append(columns, input.name);
+    bool isData = input.role == InputRole::Data;
+    if (isData || input.role == InputRole::Targets)
+      append(missing, input.name);
+    if (isData)
+      hint = ", or compile with --input NAME=ones, zeros or positions for what these fill";
+  }
+  if (!missing.empty())
+    fail("%s: %s has tokens alone, and this program reads %s too: give a .safetensors file with "
+         "the columns %s, one row per sample%s",
+         option, argument.c_str(), missing.c_str(), columns.c_str(), hint.c_str());
+  return vocabulary;
+}
+
 class TokenWindows : public Samples {
 public:
   TokenWindows(const std::string &argument, const char *option, const Program &program)
       : file(argument, option, checkedVocabulary(argument, option, program)) {
     sequence = inputOf(program, InputRole::TokenIds)->globalShape[1];
     windows = (file.tokens() - 1) / sequence;
-  }
-
-  /// Fails if the program needs more than tokens: a token file fills ids and labels only.
-  static int64_t checkedVocabulary(const std::string &argument, const char *option,
-                                   const Program &program) {
-    std::string missing, columns, hint;
-    auto append = [](std::string &list, const char *name) {
-      list += (list.empty() ? "'" : ", '") + std::string(name) + "'";
-    };
-    int64_t vocabulary = vocabularyOf(program);
-    for (const Input &input : program.inputs) {
-      if (isConstant(input.role) || input.role == InputRole::Shifted)
-        continue; // filled without data, or from the tokens
-      append(columns, input.name);
-      bool isData = input.role == InputRole::Data;
-      if (isData || input.role == InputRole::Targets)
-        append(missing, input.name);
-      if (isData)
-        hint = ", or compile with --input NAME=ones, zeros or positions for what these fill";
-    }
-    if (!missing.empty())
-      fail("%s: %s has tokens alone, and this program reads %s too: give a .safetensors file with "
-           "the columns %s, one row per sample%s",
-           option, argument.c_str(), missing.c_str(), columns.c_str(), hint.c_str());
-    return vocabulary;
   }
 
   int64_t count() const override { return windows; }
@@ -129,7 +129,7 @@ private:
 class PackedTokens : public Samples {
 public:
   PackedTokens(const std::string &argument, const char *option, const Program &program)
-      : file(argument, option, TokenWindows::checkedVocabulary(argument, option, program)),
+      : file(argument, option, checkedVocabulary(argument, option, program)),
         sequence(inputOf(program, InputRole::TokenIds)->globalShape[1]), end(program.documentEnd),
         packed(file, option, dataPath(argument), sequence, end) {}
 

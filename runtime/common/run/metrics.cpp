@@ -163,16 +163,20 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
   removeAbandonedFiles(path);
   if (goesOn && isRegular) {
     isThere = true;
+    bool isReplaced = false;
     try {
       TemporaryFile file(path);
       file.write(text.data(), int64_t(text.size()));
       file.commit();
-      claim();
-      isRegular = false; // nothing is left to cut
+      isReplaced = true;
     } catch (const Error &) {
       if (!beginsWith(path, text))
         throw;
       kept = off_t(text.size());
+    }
+    if (isReplaced) {
+      claim();
+      isRegular = false; // nothing is left to cut
     }
   }
   if (isRegular && ftruncate(descriptor, kept) != 0)

@@ -13,10 +13,12 @@ namespace partita_rt {
 
 static std::atomic<DeathWatch *> watching{nullptr};
 
-/// Has the process that was the rank ended, and not by itself?
+/// Has the process that was the rank ended, and not by itself? One that ends by itself says so first, so it is
+/// asked again once it has ended.
 static bool hasDied(const DeathWatch::Watched &rank) {
-  int process = rank.position->process.load();
-  return process != 0 && processHasEnded(process);
+  const std::atomic<int> &process = rank.position->process;
+  int number = process.load();
+  return number != 0 && processHasEnded(number) && process.load() == number;
 }
 
 const DeathWatch::Watched &DeathWatch::own() const {

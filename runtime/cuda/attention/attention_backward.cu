@@ -43,8 +43,9 @@ template <typename T, bool kStep> struct Backward {
 /// Below this, adding scores (or the logarithm of a count) does not change a float.
 constexpr float kOnlyBias = -1e30f;
 
-/// Computes delta and share. share is 1, except for a query whose bias is so low (like the lowest
-/// of the full sequence that have it. One warp per query.
+/// Computes delta and share. share is 1, except for a query whose bias is so low (like the lowest float) that it
+/// absorbs all scores, and logSumExp is that bias: then one over the number of the full sequence's keys that have
+/// it. One warp per query.
 template <typename T, bool kStep>
 __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T, kStep> call) {
   const AttentionShape &shape = call.shape;

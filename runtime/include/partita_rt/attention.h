@@ -133,7 +133,7 @@ PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 ///
 /// zeroHidden concerns queries that have seen no key with a finite score when this step ends: set it in all steps
 /// except the last, and there to what the whole attention says. A query all of whose biased scores are so low that
-/// they absorb the logarithm of a count (below -1e30) gets the mean of its steps' means, not of its keys.
+/// they absorb the logarithm of a count (below -1e30) gets an average of values that depends on the order of the steps.
 #define PARTITA_RT_ATTENTION_STEP(T)                                                               \
   void attentionStep(HeadsOf<float> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k, \
                      HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,      \

@@ -55,10 +55,11 @@ inline bool processHasEnded(int process) {
   constexpr unsigned long kExiting = 4; // PF_EXITING among the kernel's flags, the seventh field
   if (kill(process, 0) != 0 && errno == ESRCH)
     return true;
-  char line[512], state = 0;
+  char line[512];
   unsigned long flags = 0;
-  const char *field = processStat(process, line);
-  state = *field;
+  const char *field = processStat(process, line), state = *field;
+  if (!state) // it has gone since, or /proc is not to be read
+    return kill(process, 0) != 0 && errno == ESRCH;
   for (int i = 0; i < 6 && field; ++i)
     field = std::strchr(field + 1, ' ');
   for (; field && *++field >= '0' && *field <= '9';)

@@ -115,24 +115,12 @@ TYPED_TEST(StepOnTensorCores, IsTheCpusUpToRounding) {
   }
 }
 
-template <typename T> void checkOneStep(const RingCase &c) {
-  SCOPED_TRACE(c.what);
-  RingOperands o(c.shape, c.bias);
-  Whole<T> whole(o, OnGpu());
-  RingResults step = runRing<T>(o, {1, false}, OnGpu());
-  EXPECT_ROUNDED(whole.out, step.out);
-  EXPECT_EQ(difference(whole.logSumExp, step.logSumExp), -1);
-  EXPECT_ROUNDED(whole.dq, step.dq);
-  EXPECT_ROUNDED(whole.dk, step.dk);
-  EXPECT_ROUNDED(whole.dv, step.dv);
-  EXPECT_EQ(difference(whole.dbias, step.dbias), -1);
-}
-
 TEST(AttentionStep, WithAllKeysHasTheBitsOfOneAttention) {
   int number = 0;
   for (const RingCase &c :
        ringCases(2)) // 16-bit layouts: on tensor cores, which have no steps of them
-    number++ % 2 || c.shape.blocks ? checkOneStep<float>(c) : checkOneStep<BFloat16>(c);
+    number++ % 2 || c.shape.blocks ? expectBitsOfOneAttention<float>(c, OnGpu())
+                                   : expectBitsOfOneAttention<BFloat16>(c, OnGpu());
 }
 
 // Queries that have seen nothing when the last step ends.

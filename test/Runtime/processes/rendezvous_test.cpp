@@ -226,7 +226,7 @@ TEST_F(Patience, FilesTakeLong) {
     ranks.barrier("the start of training");
     _exit(0); // without a goodbye: this ends the others, if they have not ended
   });
-  EXPECT_EQ(text.find("waited"), std::string::npos) << text;
+  EXPECT_EQ(text.find("has stopped"), std::string::npos) << text;
   EXPECT_EQ(text.find("stuck"), std::string::npos) << text;
 }
 

@@ -311,9 +311,11 @@ TEST(NcclChannel, AStageThatDiesIsNamed) {
       raise(SIGKILL);
     send(gpu.rank, 0, {{data, 10}}, "h.1.mlp", 3);
   });
-  expectEnd(all, nameOfStage(all[1], 1) + " died; " + nameOfStage(all[0], 0) +
-                     " waits in send #1 (float32, 40 bytes in 1 buffer, micro-batch 3) for h.1.mlp "
-                     "over channel onward");
+  expectEnd(all,
+            nameOfStage(all[1], 1) + " died; " + nameOfStage(all[0], 0) +
+                " waits in send #1 (float32, 40 bytes in 1 buffer, micro-batch 3) for h.1.mlp "
+                "over channel onward",
+            kFailedWhileTraining);
 }
 
 } // namespace

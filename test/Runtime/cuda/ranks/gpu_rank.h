@@ -7,6 +7,7 @@
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/side_streams.h"
+#include "partita_rt/exit_status.h"
 #include "processes/forked_ranks.h"
 
 #include <gtest/gtest.h>
@@ -111,8 +112,9 @@ inline std::string nameOf(const Ended &rank, int number) {
          std::to_string(rank.process) + ")";
 }
 
-inline void expectEnd(const std::vector<Ended> &all, const std::string &message) {
-  EXPECT_EQ(all[0].code, 1) << all[0].text;
+inline void expectEnd(const std::vector<Ended> &all, const std::string &message,
+                      int code = kRefused) {
+  EXPECT_EQ(all[0].code, code) << all[0].text;
   EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
 }
 

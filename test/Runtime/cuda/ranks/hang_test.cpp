@@ -176,7 +176,8 @@ TEST(NcclGroup, ARankThatDiesEndsTheOther) {
   });
   expectEnd(all,
             nameOf(all[1], 1) + " died; " + nameOf(all[0], 0) +
-                " waits in all_reduce #1 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis dp");
+                " waits in all_reduce #1 (float32, 40 bytes in 1 buffer) for h.1.mlp over axis dp",
+            kFailedWhileTraining);
 }
 
 TEST(NcclGroup, AnErrorOfNcclsGivesWayToItsCause) {
