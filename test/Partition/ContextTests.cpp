@@ -40,8 +40,8 @@ std::vector<std::vector<int64_t>> positionsOfRanks(int64_t ranks, int64_t length
     return all;
   }();
   MLIRContext context(registry);
-  auto module = parseSourceString<ModuleOp>(
-      llvm::formatv(kModel, ranks, length, options).str(), &context);
+  auto module =
+      parseSourceString<ModuleOp>(llvm::formatv(kModel, ranks, length, options).str(), &context);
   PassManager passes(&context);
   EXPECT_TRUE(module && succeeded(parsePassPipeline("partition-seed-context{how=ring}", passes)) &&
               succeeded(passes.run(*module)));
