@@ -38,8 +38,10 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     | `!`  | only the op's splitForm can be split along it |
     | `^!` | the same, as a last resort |
     | `\|` | the op can be split along it, but not within blocks |
+    | `\|=` | the op can be split along it, but not within unequal blocks |
     | `#v` | a dimension with one element per shard of v |
     | `@v` | an operand that `localize` adds: the first index of a rank's shard of v |
+    | `@v*` | the same, with a first index for each block of the shard |
     | `~`  | linear in this operand while the others are fixed (a product) |
     | `~~` | linear in all operands with this mark together (a sum) |
 

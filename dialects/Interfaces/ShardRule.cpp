@@ -64,7 +64,7 @@ private:
     else if (text.consume_front("!"))
       rule.letters[l].byForm = true;
     else if (text.consume_front("|"))
-      rule.letters[l].unbroken = true;
+      (text.consume_front("=") ? rule.letters[l].alike : rule.letters[l].unbroken) = true;
   }
 
   static StringRef afterLetter(StringRef text) {
@@ -74,6 +74,7 @@ private:
 
   bool pattern(StringRef text, int64_t rank, RulePattern &result) {
     if (text.consume_front("@")) {
+      result.firstPerBlock = text.consume_back("*");
       if (rank != 1 || text.size() != 1 || !llvm::isAlpha(text.front()))
         return fail(llvm::formatv("'@{0}' does not fit a value of rank {1}", text, rank));
       result.firstIndexOf = static_cast<int>(letter(text));
@@ -87,7 +88,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : afterLetter(rest.ltrim("#").drop_front(1).ltrim("+>^!|"));
+                                 : afterLetter(rest.ltrim("#").drop_front(1).ltrim("+>^!|="));
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);

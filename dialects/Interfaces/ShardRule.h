@@ -44,6 +44,7 @@ struct RulePattern {
   Linearity linearity = Linearity::None;
   /// The letter whose first index this operand is, or -1.
   int firstIndexOf = -1;
+  bool firstPerBlock = false; ///< it has one first index for each block of a rank's shard
   /// The dimension that has this letter, or -1.
   int dimOf(unsigned letter) const;
   bool contains(unsigned letter) const { return dimOf(letter) >= 0; }
@@ -51,7 +52,7 @@ struct RulePattern {
 
 struct RuleLetter {
   std::string name;
-  bool summed = false, max = false, never = false, byForm = false, unbroken = false;
+  bool summed = false, max = false, never = false, byForm = false, unbroken = false, alike = false;
   /// The operand for its first index is missing, so the op cannot be split along it yet.
   bool lacksFirstIndex = false;
 };

@@ -42,6 +42,8 @@ Layout Layout::of(PlacementAttr placement) {
         blocks = number.getInt();
       else if (auto sizes = dyn_cast<DenseI64ArrayAttr>(entry))
         blocks = Blocks::of(sizes);
+      else if (isa<UnitAttr>(entry))
+        list.back().blocks.mirrored = true;
       else
         list.push_back({cast<StringAttr>(entry), blocks});
   }
@@ -66,6 +68,12 @@ Blocks Blocks::of(ArrayRef<int64_t> sizes) {
   return blocks;
 }
 
+Blocks Blocks::backAndForth(int64_t count) {
+  Blocks blocks(count);
+  blocks.mirrored = true;
+  return blocks;
+}
+
 SmallVector<int64_t> Blocks::sizesIn(int64_t size) const {
   if (!sizes.empty())
     return SmallVector<int64_t>(sizes.begin(), sizes.end());
@@ -75,6 +83,13 @@ SmallVector<int64_t> Blocks::sizesIn(int64_t size) const {
 int Layout::unequalDim() const {
   for (auto [i, axes] : llvm::enumerate(splits))
     if (llvm::any_of(axes, [](const AxisSplit &split) { return !split.blocks.sizes.empty(); }))
+      return static_cast<int>(i);
+  return -1;
+}
+
+int Layout::mirroredDim() const {
+  for (auto [i, axes] : llvm::enumerate(splits))
+    if (llvm::any_of(axes, [](const AxisSplit &split) { return split.blocks.mirrored; }))
       return static_cast<int>(i);
   return -1;
 }
@@ -217,6 +232,8 @@ Attribute Layout::encoding(MLIRContext *context) const {
       else if (split.blocks.count != blocks)
         entries.push_back(builder.getI64IntegerAttr(blocks = split.blocks.count));
       entries.push_back(split.axis);
+      if (split.blocks.mirrored)
+        entries.push_back(builder.getUnitAttr());
     }
     lists.push_back(builder.getArrayAttr(entries));
   }
@@ -250,9 +267,9 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
         local[i] /= size;
         continue;
       }
-      if (&split == axes.begin() || split.blocks != (&split)[-1].blocks) {
+      if (&split == axes.begin() || split.blocks.count != (&split)[-1].blocks.count) {
         const AxisSplit *next = std::find_if(&split, axes.end(), [&](const AxisSplit &other) {
-          return other.blocks != split.blocks;
+          return other.blocks.count != split.blocks.count;
         });
         left = (next == axes.end() ? shape[i] : next->blocks.count) / split.blocks.count;
       }

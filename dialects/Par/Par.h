@@ -20,6 +20,27 @@ int64_t ranksOver(mlir::Operation *op, mlir::StringAttr axis);
 enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
 llvm::StringRef toString(Kind kind);
 
+/// The blocks of a dimension, in order: a number of equal ones, or blocks of these sizes.
+struct Blocks {
+  int64_t count = 1;
+  llvm::SmallVector<int64_t, 0> sizes; ///< unless they are equal
+  /// Odd blocks, counted from 0, are dealt backwards: the last rank has their first shard.
+  bool mirrored = false;
+
+  static constexpr size_t kMostUnequal = 8; // the capacity of the runtime's tables
+
+  Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
+  static Blocks of(llvm::ArrayRef<int64_t> sizes);
+  /// Returns `count` equal blocks, an even number, dealt back and forth.
+  static Blocks backAndForth(int64_t count);
+  /// Returns the sizes of the blocks of a dimension of `size`.
+  llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
+  bool operator==(const Blocks &other) const {
+    return count == other.count && sizes == other.sizes && mirrored == other.mirrored;
+  }
+  bool operator!=(const Blocks &other) const { return !(*this == other); }
+};
+
 /// The memory layout of a dimension that an axis splits: `blocks` blocks, each of which has `count`
 /// contiguous elements per rank, in rank order.
 struct Interleaving {

@@ -28,6 +28,8 @@ def Par_Dialect : Dialect {
     /// On a function without cotangents (inference, or after differentiation): `replicated` and
     /// `invariant` are the same there.
     static constexpr ::llvm::StringLiteral kNoCotangents = "par.no_cotangents";
+    /// On a module whose sequences are dealt in order though ranks of a ring then have unequal work: why, as text for reports.
+    static constexpr ::llvm::StringLiteral kInOrder = "par.in_order";
   }];
 }
 
@@ -67,6 +69,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 
         tensor<4x128xf32, #par.place<[8 @dp, 128]>>           sharded over dp along dimension 0
         tensor<8x48xf32, #par.place<[8, 3 x 32 @tp]>>         each of three blocks of 32 sharded over tp
+        tensor<4x16xi64, #par.place<[4, 2 x 32 @cp mirrored]>> each of two blocks of 32 sharded over cp, the second one backwards
         tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
         tensor<8xf32, #par.place<[8], max [tp]>>         the value is the max over tp's ranks
         tensor<96xf32, #par.place<[8, 48 @tp], flat [dp]>>    dp splits the elements of tp's shard, in their order
@@ -82,6 +85,9 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 
     `splits` has a list of axes per dimension. `3 x 32 @tp` means that the axis splits each of three blocks; without a number there is
     one block. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
+
+    `2 x 32 @cp mirrored`: every second block is dealt backwards. Of 2 c chunks in order, rank r of c has chunks r and 2c-1-r, so a causal mask hides
+    as much from it as from any other rank (zigzag: Grattafiori et al., arXiv 2407.21783, 3.3.2).
 
     `flat` axes, outermost first, split the elements that the other axes leave, in memory order, into equal shards. The last shards
     are padded with zeros. Such a tensor has one dimension, whatever the full tensor has; only elementwise ops take it
@@ -99,7 +105,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
 def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let summary = "who requested the splits over an axis";
   let description = [{
-    `kind` is its origin: `batch`, `context`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
+    `kind` is its origin: `batch`, `context`, `ring`, `analysis`, `user`, `annotation`, `sequence`, `stages`. `words` is the request as text for reports.
     `parameters` lists the parameters that it splits together.
 
         #par.seed<"analysis" "" of ["up@1", "down@0"]>
@@ -231,6 +237,8 @@ def ReshardInterface : OpInterface<"ReshardInterface", [TransparentInterface]> {
     InterfaceMethod<"The dimension that the axis splits.", "uint64_t", "getDim">,
     InterfaceMethod<"The number of equal blocks of the dimension that the axis splits one by one.", "uint64_t", "getBlocks">,
     InterfaceMethod<"Sets the number of blocks.", "void", "setBlocks", (ins "uint64_t":$blocks)>,
+    InterfaceMethod<"These blocks as the shard's placement has them.", "::partita::par::Blocks", "getShardBlocks", (ins), [{}],
+      [{ return ::partita::par::Blocks(static_cast<int64_t>($_op.getBlocks())); }]>,
     InterfaceMethod<"The kind of placement that the operand must have over the axis.", "::partita::par::Kind", "getOperandKind">,
   ];
   let extraSharedClassDeclaration = [{
@@ -264,6 +272,21 @@ class Par_Move<string mnemonic, string operandKind, list<Trait> traits = []> : P
   string declaration = "::partita::par::Kind getOperandKind() { return ::partita::par::Kind::" # operandKind # "; }"
                        # ShardOfFull<full, shard>.declaration;
   let extraClassDeclaration = declaration;
+}
+
+/// Moves this rank's shard alone and does not communicate; odd blocks may be dealt backwards.
+class Par_OwnShard<string mnemonic, string operandKind> : Par_Move<mnemonic, operandKind> {
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason, UnitAttr:$mirrored);
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`mirrored` $mirrored^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let extraClassDeclaration = declaration # [{
+    ::partita::par::Blocks getShardBlocks() {
+      auto count = static_cast<int64_t>(getBlocks());
+      return getMirrored() ? ::partita::par::Blocks::backAndForth(count) : ::partita::par::Blocks(count);
+    }
+  }];
 }
 
 /// Communicates. The verifier checks that the full value has as many shards as there are ranks.
@@ -314,30 +337,24 @@ def Par_ReduceScatterOp : Par_ShardCollective<"reduce_scatter", "ReduceScatter",
   let shard = "getResult()";
 }
 
-def Par_NarrowOp : Par_Move<"narrow", "Invariant"> {
+def Par_NarrowOp : Par_OwnShard<"narrow", "Invariant"> {
   let summary = "this rank's shard of a value that all ranks have in full: invariant or replicated -> sharded";
   let description = [{
     It does not communicate. Its adjoint is the `all_gather` to an invariant value, or `widen` if the operand is replicated: a table of positions
-    then has one sum of its gradient over the ranks, that of its `f`. Created by `partition-seed-context`, `partition-seed-sequence`,
+    then has one sum of its gradient over the ranks, that of its `f`. `mirrored`: odd blocks are dealt backwards (#par.place). Created by `partition-seed-context`, `partition-seed-sequence`,
     `partition-seed-moves` and `partition-seed-tensor` (before placements, when all types are full), by `localize` of constants, and as the
     gradient of such an `all_gather`; becomes an `rt` call in the lower phase.
-  }];
-  let assemblyFormat = [{
-    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
   let full = "getValue()";
   let shard = "getResult()";
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_WidenOp : Par_Move<"widen", "Sharded"> {
+def Par_WidenOp : Par_OwnShard<"widen", "Sharded"> {
   let summary = "this rank's shard, with zeros in the places of all others: sharded -> partial";
   let description = [{
     It does not communicate. The adjoint of a `narrow` of a replicated value, as which differentiation creates it; its own is a `narrow`.
     Becomes an `rt` call in the lower phase.
-  }];
-  let assemblyFormat = [{
-    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
   let full = "getResult()";
   let shard = "getValue()";
@@ -466,6 +483,10 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
     split the dimension, and each rank holds its own element:
 
         %first = par.first_index of 50304 : tensor<1xi64, #par.place<[2 @tp]>>   // 0 or 25152
+
+    A shard of several blocks has one index per block:
+
+        %first = par.first_index of 64 : tensor<2xi64, #par.place<[2 x 2 @cp mirrored]>>   // 0 and 48, or 16 and 32
 
     With `behind` it is where the shard begins of the rank that many places before this one on the axis, a ring: that of keys which
     have been shifted as often.

@@ -32,6 +32,8 @@ LogicalResult ParDialect::verifyOperationAttribute(Operation *op, NamedAttribute
   if (attribute.getName() == kMesh && !isa<MeshAttr>(attribute.getValue()))
     return op->emitError() << "'" << kMesh << "' must be a #par.mesh, it is "
                            << attribute.getValue();
+  if (attribute.getName() == kInOrder && !isa<StringAttr>(attribute.getValue()))
+    return op->emitError() << "'" << kInOrder << "' must be a text, it is " << attribute.getValue();
   return success();
 }
 
@@ -187,6 +189,12 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
                          << before << " equal parts";
         continue;
       }
+      if (isa<UnitAttr>(entry)) {
+        if (blocks % 2 != 0 || entry == axes[0])
+          return error() << "a dimension in " << blocks
+                         << " blocks cannot be mirrored, which deals every second block backwards";
+        continue;
+      }
       if (!isa<StringAttr>(entry) || failed(once(cast<StringAttr>(entry))))
         return failure();
       before = blocks;
@@ -232,6 +240,8 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
         if (first && size != 1)
           axes.push_back(builder.getI64IntegerAttr(size));
         axes.push_back(name);
+        if (succeeded(parser.parseOptionalKeyword("mirrored")))
+          axes.push_back(builder.getUnitAttr());
       }
       if (factor < 0 || llvm::MulOverflow(size, factor, size))
         return parser.emitError(loc, "the size of a dimension is not a number of elements");
@@ -273,21 +283,24 @@ static void printDimension(AsmPrinter &printer, int64_t size, ArrayAttr axes) {
     printer << " ";
     return printer.printSymbolName(cast<StringAttr>(axes[1]).getValue());
   }
-  SmallVector<std::pair<int64_t, SmallVector<StringAttr>>> factors; // where each begins, its axes
+  SmallVector<std::pair<int64_t, SmallVector<Attribute>>> factors; // where each begins, its axes
   factors.push_back({1, {}});
   for (Attribute entry : axes)
     if (auto number = dyn_cast<IntegerAttr>(entry)) {
       if (number.getInt() != factors.back().first)
         factors.push_back({number.getInt(), {}});
     } else {
-      factors.back().second.push_back(cast<StringAttr>(entry));
+      factors.back().second.push_back(entry);
     }
   for (auto [i, factor] : llvm::enumerate(factors)) {
     int64_t end = i + 1 < factors.size() ? factors[i + 1].first : size;
     printer << (i == 0 ? "" : " x ") << end / factor.first;
-    for (StringAttr axis : factor.second) {
+    for (Attribute entry : factor.second) {
       printer << " ";
-      printer.printSymbolName(axis.getValue());
+      if (auto axis = dyn_cast<StringAttr>(entry))
+        printer.printSymbolName(axis.getValue());
+      else
+        printer << "mirrored";
     }
   }
 }

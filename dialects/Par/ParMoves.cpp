@@ -44,6 +44,9 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   RankedTensorType fullType = op.getFullType(), shardType = op.getShardType();
   StringAttr axis = op.getAxisAttr();
   auto dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
+  Blocks placed(blocks);
+  if (auto move = dyn_cast<ReshardInterface>(op.getOperation()))
+    placed = move.getShardBlocks();
   Layout full = Layout::of(fullType), shard = Layout::of(shardType);
   if (failed(verifyAxis(op, axis)))
     return failure();
@@ -53,6 +56,9 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   if (blocks < 1 || full.shape[dim] % blocks != 0)
     return op.emitOpError() << "in " << blocks << " blocks of a dimension of size "
                             << full.shape[dim];
+  if (placed.mirrored && blocks % 2 != 0)
+    return op.emitOpError() << "in " << blocks
+                            << " blocks, of which not every second one is mirrored";
   if (isUnplaced(fullType, shardType)) {
     if (fullType == shardType)
       return success();
@@ -71,13 +77,13 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   if (!llvm::is_contained(kinds, full.kind(axis)))
     return refuse(fullValue, " expects a full value that is ", toString(kinds.front()), ", it is ",
                   toString(full.kind(axis)), ": ", fullType);
-  if (shard.dimOf(axis) != dim || shard.blocksOf(axis) != blocks)
+  if (shard.dimOf(axis) != dim || shard.blocksOf(axis) != placed)
     return refuse(shardValue, " expects a shard that is split along dimension ", dim, " in ",
-                  blocks, " blocks, it is ", shardType);
+                  blocks, placed.mirrored ? " mirrored" : "", " blocks, it is ", shardType);
   ArrayRef<AxisSplit> splits = shard.splits[dim];
   const AxisSplit *own =
       llvm::find_if(splits, [&](const AxisSplit &split) { return split.axis == axis; });
-  if (own + 1 != splits.end() && own[1].blocks == own->blocks)
+  if (own + 1 != splits.end() && own[1].blocks.count == own->blocks.count)
     return op.emitOpError() << "over " << axis << " cannot move shards that " << own[1].axis
                             << " splits again: " << shardType;
   full.set(axis, Kind::Invariant);
@@ -146,6 +152,14 @@ static SmallVector<Value> moveBack(From op, OpBuilder &builder, ValueRange cotan
               .getResult()};
 }
 
+/// The same between a narrow and a widen.
+template <typename To, typename From>
+static SmallVector<Value> moveBackMirrored(From op, OpBuilder &builder, ValueRange cotangents) {
+  SmallVector<Value> back = moveBack<To>(op, builder, cotangents);
+  back[0].getDefiningOp<To>().setMirrored(op.getMirrored());
+  return back;
+}
+
 static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value shard, StringAttr axis,
                           IntegerAttr dim, IntegerAttr blocks, StringAttr reason) {
   return AllGatherOp::create(builder, loc, type, shard, axis, dim, blocks, reason,
@@ -169,13 +183,13 @@ SmallVector<Value> ReduceScatterOp::buildGradient(OpBuilder &builder, ValueRange
 /// Of a value that ranks use for different work, each has a share of the cotangent.
 SmallVector<Value> NarrowOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   if (Layout::of(getValue().getType()).kind(getAxisAttr()) == Kind::Replicated)
-    return moveBack<WidenOp>(*this, builder, cotangents);
+    return moveBackMirrored<WidenOp>(*this, builder, cotangents);
   return {gather(builder, getLoc(), cotangentType(getValue().getType()), cotangents[0],
                  getAxisAttr(), getDimAttr(), getBlocksAttr(), builder.getStringAttr("gradient"))};
 }
 
 SmallVector<Value> WidenOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return moveBack<NarrowOp>(*this, builder, cotangents);
+  return moveBackMirrored<NarrowOp>(*this, builder, cotangents);
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -234,7 +248,7 @@ LogicalResult AllToAllOp::canonicalize(AllToAllOp op, PatternRewriter &rewriter)
 
 template <typename A, typename B> static bool sameCut(A a, B b) {
   return a.getAxisAttr() == b.getAxisAttr() && a.getDim() == b.getDim() &&
-         a.getBlocks() == b.getBlocks();
+         a.getShardBlocks() == b.getShardBlocks();
 }
 
 /// Folds f of a gather that is only for this f: the gather's result is replicated.
@@ -313,7 +327,7 @@ static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
   for (Value operand : definer->getOperands())
     mapping.map(operand, NarrowOp::create(rewriter, op.getLoc(), op.getShardType(), operand,
                                           op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(),
-                                          op.getReasonAttr())
+                                          op.getReasonAttr(), op.getMirroredAttr())
                              .getResult());
   Operation *onShards = rewriter.clone(*definer, mapping);
   onShards->getResult(0).setType(op.getShardType());

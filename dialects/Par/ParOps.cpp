@@ -93,14 +93,18 @@ LogicalResult AllReduceMaxOp::verify() {
 
 LogicalResult FirstIndexOp::verify() {
   Layout layout = Layout::of(getType());
-  if (cast<RankedTensorType>(getType()).getDimSize(0) != 1 || layout.splits[0].empty() ||
+  int64_t blocks = layout.splits[0].empty() ? 1 : layout.splits[0].front().blocks.count;
+  bool isAlone = layout.splits[0].size() == 1; // of several axes each splits the one block
+  if (cast<RankedTensorType>(getType()).getDimSize(0) != blocks || layout.splits[0].empty() ||
+      (blocks != 1 && (!isAlone || int64_t(getSize()) % layout.shape[0] != 0)) ||
       !shardSize(getSize(), layout.shape[0]))
-    return emitOpError() << "expects one element per rank of the axes that split a dimension of "
-                         << getSize() << ", its type is " << getType();
-  if (getBehind() != 0 &&
-      (layout.splits[0].size() != 1 || getBehind() >= uint64_t(layout.shape[0])))
-    return emitOpError() << "is that of the rank " << getBehind() << " places before, of "
-                         << layout.shape[0] << " ranks along one axis";
+    return emitOpError()
+           << "expects one element per block of a rank of the axes that split a dimension of "
+           << getSize() << ", its type is " << getType();
+  if (int64_t ranks = layout.shape[0] / blocks;
+      getBehind() != 0 && (!isAlone || int64_t(getBehind()) >= ranks))
+    return emitOpError() << "is that of the rank " << getBehind() << " places before, of " << ranks
+                         << " ranks along one axis";
   return success();
 }
 

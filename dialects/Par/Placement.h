@@ -14,23 +14,6 @@
 
 namespace partita::par {
 
-/// The blocks of a dimension, in order: a number of equal ones, or blocks of these sizes.
-struct Blocks {
-  int64_t count = 1;
-  llvm::SmallVector<int64_t, 0> sizes; ///< unless they are equal
-
-  static constexpr size_t kMostUnequal = 8; // the capacity of the runtime's tables
-
-  Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
-  static Blocks of(llvm::ArrayRef<int64_t> sizes);
-  /// Returns the sizes of the blocks of a dimension of `size`.
-  llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
-  bool operator==(const Blocks &other) const {
-    return count == other.count && sizes == other.sizes;
-  }
-  bool operator!=(const Blocks &other) const { return !(*this == other); }
-};
-
 /// An axis that splits a dimension, within each of the dimension's blocks. A fused weight of
 /// queries, keys and values [h, 3 h] that is split by heads has three; with fewer key heads than
 /// query heads their sizes differ, and the axis is the only one that splits the dimension.
@@ -76,11 +59,13 @@ struct Layout {
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
 
   /// Returns the full value's dimensions as their factors, each split in full or not at all: `3 x
-  /// 768 @tp` becomes two. For code that moves shards; not for unequal blocks (unequalDim).
+  /// 768 @tp` becomes two. For code that moves shards; not for unequal or mirrored blocks.
   Layout factored() const;
 
   /// Returns the first dimension that is split in unequal blocks, or -1.
   int unequalDim() const;
+  /// Returns the first dimension whose blocks are mirrored, or -1.
+  int mirroredDim() const;
 
   /// Returns the placement of the cotangent: replicated becomes partial, partial invariant.
   Layout dual() const;
@@ -134,6 +119,8 @@ struct LetterSplit {
     return letter == other.letter && blocks == other.blocks;
   }
 };
+/// Can an op be split along a letter within these blocks of it?
+bool allows(const RuleLetter &letter, const Blocks &blocks);
 /// Returns the letter that a split of a dimension in `blocks` splits: `3 x 768 @tp` of the
 /// dimension (a b) with a = 3 splits b, `32 + 16 + 16 @tp` of a[32/64] splits the second block.
 /// None if no letter of the dimension begins there.

@@ -64,7 +64,9 @@ private:
 
   static std::string sharded(int dim, const Blocks &blocks) {
     return blocks == 1 ? llvm::formatv("sharded({0})", dim).str()
-                       : llvm::formatv("sharded({0}) in {1} blocks", dim, blocks.count).str();
+                       : llvm::formatv("sharded({0}) in {1}{2} blocks", dim, blocks.count,
+                                       blocks.mirrored ? " mirrored" : "")
+                             .str();
   }
 
   static std::string have(const Layout &layout, StringAttr axis) {
@@ -172,7 +174,7 @@ private:
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
                                   axis.getValue()),
                     splitter);
-    if ((l.unbroken || l.lacksFirstIndex) && split.blocks != 1)
+    if (!allows(l, split.blocks))
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, it is split over {1}",
                                   l.name, axis.getValue()),
@@ -202,14 +204,16 @@ private:
                     const Layout &layout) {
     const RuleLetter &l = rule.letters[split.letter];
     bool isFirstIndex = pattern.firstIndexOf == static_cast<int>(split.letter);
-    if (isFirstIndex && split.blocks != 1)
+    if (isFirstIndex && split.blocks != 1 && !pattern.firstPerBlock)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, for its shards need one "
                                   "first index",
                                   l.name));
     int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
     Kind kind = layout.kind(axis);
-    Blocks blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
+    Blocks blocks = isFirstIndex ? split.blocks
+                    : dim < 0    ? Blocks()
+                                 : blocksOfDim(pattern.dims[dim], split, sizes);
     bool right =
         dim >= 0 ? layout.dimOf(axis) == dim &&
                        (isFirstIndex ? layout.blocksOf(axis) == blocks
@@ -341,6 +345,8 @@ static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &bl
                                             int64_t size) {
   int64_t begin = 0;
   SmallVector<int64_t> inside;
+  if (blocks.mirrored) // a part need not begin with a block that is dealt forwards
+    return std::nullopt;
   for (int64_t block : blocks.sizesIn(dim.full)) {
     int64_t end = begin + block;
     if (begin >= dim.first && end <= dim.first + size)
@@ -352,6 +358,11 @@ static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &bl
   if (inside.empty())
     return std::nullopt;
   return LetterSplit{dim.letters.front(), Blocks::of(inside)};
+}
+
+bool partita::par::allows(const RuleLetter &letter, const Blocks &blocks) {
+  return blocks == 1 ||
+         !(letter.unbroken || letter.lacksFirstIndex || (letter.alike && !blocks.sizes.empty()));
 }
 
 std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks split,
@@ -373,9 +384,11 @@ std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks 
   int64_t blocks = split.count;
   for (unsigned letter : dim.letters) {
     int64_t size = letterSizes[letter];
-    if (blocks < size || letter == dim.letters.back())
-      return size > 0 && size % blocks == 0 ? std::optional(LetterSplit{letter, blocks})
-                                            : std::nullopt;
+    if (blocks < size || letter == dim.letters.back()) {
+      if (size <= 0 || size % blocks != 0 || (split.mirrored && blocks % 2 != 0))
+        return std::nullopt;
+      return LetterSplit{letter, split.mirrored ? Blocks::backAndForth(blocks) : Blocks(blocks)};
+    }
     if (size <= 0 || blocks % size != 0)
       return std::nullopt;
     blocks /= size;
@@ -387,7 +400,8 @@ Blocks partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
                                  ArrayRef<int64_t> letterSizes) {
   int64_t size = letterSizes[split.letter], outer = 1, inner = 1;
   if (dim.isPart() && dim.full % size == 0 && dim.first % size == 0 && split.blocks.sizes.empty())
-    return dim.full / size * split.blocks.count;
+    return dim.full / size *
+           split.blocks.count; // mirrored ones are no blocks of a part (splitPart)
   SmallVector<int64_t> sizes;
   if (dim.isPart()) {
     SmallVector<int64_t> inside = split.blocks.sizesIn(size);
@@ -405,6 +419,8 @@ Blocks partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
     if (letter != split.letter)
       (before ? outer : inner) *= letterSizes[letter];
   }
+  if (split.blocks.mirrored)
+    return Blocks::backAndForth(outer * split.blocks.count);
   if (split.blocks.sizes.empty())
     return outer * split.blocks.count;
   for (int64_t i = 0; i < outer; ++i)

@@ -342,9 +342,10 @@ def Rt_StepNumberOp : Rt_Op<"step_number"> {
 }
 def Rt_FirstIndexOp : Rt_Op<"first_index"> {
   let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * shard";
-  let description = "With `behind`, the number is that of the rank so many places before this one along the one axis, a ring.";
-  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$shard, DefaultValuedAttr<I64Attr, "0">:$behind);
-  let assemblyFormat = "$first $axes $sizes `times` $shard (`behind` $behind^)? attr-dict `:` type($first)";
+  let description = "With `behind`, the number is that of the rank so many places before this one along the one axis, a ring. A shard of several `blocks` has a number for each, odd ones counted backwards.";
+  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$shard, DefaultValuedAttr<I64Attr, "0">:$behind,
+                       DefaultValuedAttr<I64Attr, "1">:$blocks);
+  let assemblyFormat = "$first $axes $sizes `times` $shard (`behind` $behind^)? (`in` $blocks^ `blocks`)? attr-dict `:` type($first)";
 }
 def Rt_RandomKeyOp : Rt_Op<"random_key"> {
   let summary = "*key = the key of this step's random numbers";

@@ -310,18 +310,19 @@ def Rt_ShiftOp : Rt_Exchange<"shift", "Shift"> {
 }
 def Rt_TakePartOp : Rt_Op<"take_part"> {
   let summary = "this rank's shard of a full tensor: number `coordinate along axis` of as many as the axis has `ranks`; no communication";
-  let description = "`blocks`, `count` and `fullSize` are those of a gather's pair of buffers.";
+  let description = "`blocks`, `count` and `fullSize` are those of a gather's pair of buffers; `mirrored` as in #par.place.";
   let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, I64Attr:$fullSize, StrAttr:$axis,
-                       I64Attr:$ranks);
+                       I64Attr:$ranks, UnitAttr:$mirrored);
   let assemblyFormat = [{
-    $from `to` $to $blocks `blocks` `of` $count `of` $fullSize `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
+    $from `to` $to $blocks `blocks` (`mirrored` $mirrored^)? `of` $count `of` $fullSize `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)
   }];
 }
 def Rt_PutPartOp : Rt_Op<"put_part"> {
   let summary = "a full tensor of zeros, with this rank's shard in its place: take_part's transpose; no communication";
   let description = "The attributes are take_part's.";
-  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, StrAttr:$axis, I64Attr:$ranks);
-  let assemblyFormat = "$from `to` $to $blocks `blocks` `of` $count `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)";
+  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, StrAttr:$axis, I64Attr:$ranks,
+                       UnitAttr:$mirrored);
+  let assemblyFormat = "$from `to` $to $blocks `blocks` (`mirrored` $mirrored^)? `of` $count `over` $axis `of` $ranks attr-dict `:` type($from) `to` type($to)";
 }
 def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let summary = "waits for a collective";

@@ -86,10 +86,10 @@ void ConstantOp::localize() {
     for (const par::AxisSplit &split : axes) {
       narrowed.shard(split.axis, dim, split.blocks);
       auto type = narrowed.localType(shard.getElementType(), mesh, [](const Twine &) {});
-      auto narrow =
-          par::NarrowOp::create(builder, getLoc(), failed(type) ? shard : *type, part, split.axis,
-                                builder.getI64IntegerAttr(dim),
-                                builder.getI64IntegerAttr(split.blocks.count), StringAttr());
+      auto narrow = par::NarrowOp::create(
+          builder, getLoc(), failed(type) ? shard : *type, part, split.axis,
+          builder.getI64IntegerAttr(dim), builder.getI64IntegerAttr(split.blocks.count),
+          StringAttr(), split.blocks.mirrored ? builder.getUnitAttr() : UnitAttr());
       part = narrow.getResult();
       first = first ? first : narrow;
     }

@@ -81,7 +81,7 @@ std::string ConstantOp::getShardRule() {
   Letters letters;
   SmallVector<std::string> dims;
   for (int64_t i = 0; i < getType().getRank(); ++i)
-    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "|"));
+    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "|="));
   return "-> " + join(dims);
 }
 
@@ -415,7 +415,7 @@ std::string AttentionStepOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), false,
                              {/*perHead=*/false, /*ring=*/true, /*step=*/true});
   std::string before = getOutBefore() ? ", " + p.out + ", " + p.lse : "";
-  return p.q + ", " + p.k + ", " + p.v + before + p.optionals() + ", @r, @r -> " + p.out + ", " +
+  return p.q + ", " + p.k + ", " + p.v + before + p.optionals() + ", @r*, @r* -> " + p.out + ", " +
          p.lse;
 }
 
@@ -426,7 +426,7 @@ std::string AttentionStepGradOp::getShardRule() {
   if (getDkBefore())
     before += ", " + p.k + ", " + p.v;
   return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + before +
-         p.optionals() + ", @r, @r -> " + p.q + ", " + p.k + ", " + p.v +
+         p.optionals() + ", @r*, @r* -> " + p.q + ", " + p.k + ", " + p.v +
          (getDbias() ? p.bias : "");
 }
 

@@ -164,6 +164,7 @@ struct Seed {
 constexpr Seed kSeeds[] = {
     {"batch", "the batch", " (input '{0}')", ": ", "", "", true},
     {"context", "the sequence", " (input '{0}')", ": ", "", "", true},
+    {"ring", "the sequence", ", {0}", ": ", "", "", true},
     {"sequence", "--sequence-parallel", "", ": ", "--sequence-parallel"},
     {"analysis", "the model's structure", "", ", which pairs "},
     {"stages", "the cut between pipeline stages"},
@@ -300,7 +301,7 @@ std::string Collective::removal() const {
   if (!row->choice.empty())
     return row->choice.str();
   if (isRequired())
-    return (seed == "context" ? "context" : "data") + (" parallelism needs " + row->need).str();
+    return (seed == "batch" ? "data" : "context") + (" parallelism needs " + row->need).str();
   const Seed *from = seedOf(seed);
   std::string text;
   if (isMove(*this) && row->isPaired)

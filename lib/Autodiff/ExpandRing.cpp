@@ -40,8 +40,8 @@ public:
   /// pass, so that nothing merges the two and saves the keys of all ranks between them.
   Ring(Op op, StringRef passed)
       : op(op), passed(passed), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
-        ranks(par::ranksOver(op, axis)), queries(op.getQ()), keys(op.getK()), k(op.getK()),
-        v(op.getV()) {
+        ranks(par::ranksOver(op, axis)), dealt(par::Layout::of(op.getQ().getType()).blocksOf(axis)),
+        queries(op.getQ()), keys(op.getK()), k(op.getK()), v(op.getV()) {
     for (int64_t step = 0; step < ranks; ++step)
       if (isSeen(step))
         last = step;
@@ -50,6 +50,8 @@ public:
   /// Does a query of any rank see a key of the rank so many places before it?
   bool isSeen(int64_t step) {
     int64_t ahead = keys.full - queries.full; // of the last key before the last query
+    if (dealt.mirrored) // the second chunk of a rank lies behind the first chunk of every other
+      return true;
     for (int64_t rank = 0; rank < ranks && op.getCausal(); ++rank) {
       int64_t other = (rank - step + ranks) % ranks;
       int64_t firstQuery = rank * queries.own + ahead, firstKey = other * keys.own;
@@ -86,9 +88,10 @@ public:
 
   /// Where the shard of a sequence begins that the rank so many places before has.
   Value firstOf(const Length &length, int64_t behind) {
-    par::Layout layout(ranks);
-    layout.shard(axis, 0);
-    auto type = RankedTensorType::get({1}, builder.getI64Type(), layout.encoding(op.getContext()));
+    par::Layout layout(dealt.count * ranks);
+    layout.shard(axis, 0, dealt);
+    auto type = RankedTensorType::get({dealt.count}, builder.getI64Type(),
+                                      layout.encoding(op.getContext()));
     return par::FirstIndexOp::create(builder, loc, type, length.full, behind);
   }
 
@@ -114,18 +117,28 @@ public:
   Location loc;
   StringAttr axis;
   int64_t ranks;
+  par::Blocks dealt; ///< in which the axis splits both sequences
   Length queries, keys;
   Value k, v;
   int64_t last = 0, shifts = 0;
 
 private:
+  /// In which order the ranks have the sequences, if it matters.
+  std::string order() {
+    if (dealt.mirrored)
+      return "dealt in mirrored order";
+    auto module = op->template getParentOfType<ModuleOp>();
+    auto why = module->template getAttrOfType<StringAttr>(par::ParDialect::kInOrder);
+    return why ? "in order, so ranks have unequal work: " + why.str() : std::string();
+  }
+
   /// Why the ranks pass their keys on: the axis splits the letter of both sequences.
   Location reason() {
     MLIRContext *context = op.getContext();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     train::LayerAttr layer = train::LayerAttr::of(op);
     auto seed =
-        par::SeedAttr::get(context, string("context"), string(""), builder.getArrayAttr({}));
+        par::SeedAttr::get(context, string("ring"), string(order()), builder.getArrayAttr({}));
     return par::withCause(
         loc,
         par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),

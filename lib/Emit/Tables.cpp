@@ -107,6 +107,8 @@ private:
     if (blocks == 1)
       return {};
     std::string text = ", " + std::to_string(blocks.count);
+    if (blocks.mirrored)
+      return text + ", {}, true";
     if (blocks.sizes.empty())
       return text;
     auto sizes = llvm::map_range(blocks.sizes, [](int64_t size) { return std::to_string(size); });

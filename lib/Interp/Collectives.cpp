@@ -36,9 +36,17 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
   // The full value: where each shard begins, or that of the rank so many places before.
   par::Layout layout = par::Layout::of(op.getType());
   Tensor full(layout.shape, /*isReal=*/false);
-  for (int64_t i = 0; i < full.size(); ++i)
-    full.setNumber(i, (i + full.size() - int64_t(op.getBehind())) % full.size() *
-                          static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size())));
+  auto shard = static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size()));
+  int64_t behind = op.getBehind();
+  const par::Blocks &blocks = layout.splits[0].front().blocks;
+  int64_t ranks = full.size() / blocks.count;
+  for (int64_t i = 0; i < full.size(); ++i) {
+    int64_t block = i / ranks,
+            place = i % ranks; // of the rank that holds element i, in the order of this block
+    bool isBackwards = blocks.mirrored && block % 2 != 0;
+    place = isBackwards ? (place + behind) % ranks : (place + ranks - behind) % ranks;
+    full.setNumber(i, (block * ranks + place) * shard);
+  }
   auto shards = cut(full, op.getType(), execution.mesh(), 0,
                     [&](const Twine &error) { op.emitError() << error; });
   if (failed(shards))
@@ -71,10 +79,15 @@ static LogicalResult firstElement(Execution &execution, par::FirstElementOp op, 
 template <typename Op, typename Visit>
 static void forShard(Execution &execution, Op op, int64_t position, Visit visit) {
   auto [blocks, count] = op.getInterleaving();
+  auto reshard = dyn_cast<par::ReshardInterface>(op.getOperation());
+  bool mirrored = reshard && reshard.getShardBlocks().mirrored;
   int64_t ranks = execution.mesh().sizeOf(op.getAxis());
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t i = 0; i < count; ++i)
-      visit((block * ranks + position) * count + i, block * count + i);
+      visit((block * ranks + (mirrored && block % 2 != 0 ? ranks - 1 - position : position)) *
+                    count +
+                i,
+            block * count + i);
 }
 
 /// Into the last result: a start's first one is its token.

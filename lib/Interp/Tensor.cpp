@@ -171,9 +171,31 @@ static void forBlocks(const par::Layout &layout, ArrayRef<int64_t> local, par::M
   }
 }
 
+static void forShardOf(const par::Layout &layout, par::MeshAttr mesh, int64_t rank,
+                       function_ref<void(int64_t, int64_t)> f);
+
+/// Mirrored blocks: every second one is that of the rank at the other end of the axis. The shards of both ranks are alike inside.
+static void forMirrored(par::Layout layout, par::MeshAttr mesh, int64_t rank,
+                        function_ref<void(int64_t, int64_t)> f) {
+  int dim = layout.mirroredDim();
+  auto *split = llvm::find_if(layout.splits[dim],
+                              [](const par::AxisSplit &each) { return each.blocks.mirrored; });
+  SmallVector<int64_t> group = mesh.group(rank, split->axis.getValue());
+  int64_t other = group[group.size() - 1 - mesh.coordinate(rank, split->axis.getValue())];
+  int64_t block = product(ArrayRef(layout.shape).drop_front(dim)) / split->blocks.count;
+  split->blocks.mirrored = false;
+  for (bool isOdd : {false, true})
+    forShardOf(layout, mesh, isOdd ? other : rank, [&](int64_t inShard, int64_t inFull) {
+      if ((inFull / block % 2 == 1) == isOdd)
+        f(inShard, inFull);
+    });
+}
+
 /// The same of any layout.
 static void forShardOf(const par::Layout &layout, par::MeshAttr mesh, int64_t rank,
                        function_ref<void(int64_t, int64_t)> f) {
+  if (layout.mirroredDim() >= 0)
+    return forMirrored(layout, mesh, rank, f);
   if (layout.unequalDim() < 0)
     return forShard(layout.factored(), mesh, rank, f);
   SmallVector<int64_t> local(layout.shape);

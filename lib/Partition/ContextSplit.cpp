@@ -22,7 +22,7 @@ void SequenceSplit::findSequences(Block &block) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
       if (dim != batch && type.getDimSize(dim) > 1) {
-        sequences[value] = {static_cast<unsigned>(dim), 1};
+        sequences[value] = {static_cast<unsigned>(dim), mirrored ? 2 : 1};
         return;
       }
   };
@@ -113,7 +113,7 @@ SequenceSplit::MaybeCut SequenceSplit::wantedOf(Value value) {
 }
 
 /// Splits an input if all its uses work on shards, including those in micro-batches and the count of labels.
-LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
+LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
   MaybeCut all;
   auto agrees = [&](MaybeCut cut) {
     bool isSame = cut && (!all || *all == *cut);
@@ -139,7 +139,7 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
     if (!agrees(cut))
       return success();
   }
-  if (!all || all->blocks != 1)
+  if (!all || all->blocks != (mirrored ? 2 : 1))
     return success();
   cuts[argument] = *all;
   for (auto [value, cut] : inner)
@@ -151,17 +151,19 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument) {
       if (failed(enter(count, *letter)))
         return failure();
   }
+  if (!apply)
+    return success();
   unsigned number = argument.getArgNumber();
   auto known = function.getArgAttrOfType<par::PlacementAttr>(number, kArgumentSplit);
   par::Layout layout = known ? par::Layout::of(known)
                              : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
-  layout.shard(axis, all->dim);
+  layout.shard(axis, all->dim, placed(*all));
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;
   return success();
 }
 
-LogicalResult SequenceSplit::runFromInputs() {
+LogicalResult SequenceSplit::runFromInputs(bool apply) {
   findSequences(function.getBody().front());
   SmallVector<Operation *> ops = opsWithRules();
   for (Operation *op : ops)
@@ -171,7 +173,28 @@ LogicalResult SequenceSplit::runFromInputs() {
     if (failed(backward(op)))
       return failure();
   for (BlockArgument argument : function.getArguments())
-    if (failed(settleInput(argument)))
+    if (failed(settleInput(argument, apply)))
       return failure();
-  return complete({}, /*apply=*/true);
+  return apply ? complete({}, /*apply=*/true) : success();
+}
+
+Operation *SequenceSplit::findExchange() {
+  Operation *found = nullptr;
+  function.walk([&](Operation *op) {
+    if (op == function || !entryEdges(op).empty())
+      return WalkResult::advance();
+    for (OpOperand &use : op->getOpOperands()) {
+      auto have = cuts.find(use.get());
+      bool isSplit = have != cuts.end();
+      MaybeCut want = wanted(use), as = isSplit ? MaybeCut(have->second) : MaybeCut();
+      bool isOfAll = ofParameters.contains(use.get()) || independent(use.get()) ||
+                     !par::isDifferentiable(use.get().getType());
+      if (want != as && (isSplit || !isOfAll)) {
+        found = op;
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return found;
 }

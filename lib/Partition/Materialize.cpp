@@ -154,7 +154,7 @@ private:
     if (op.gathers())
       layout.set(axis, Kind::Invariant);
     else
-      layout.shard(axis, op.getDim(), op.getBlocks());
+      layout.shard(axis, op.getDim(), op.getShardBlocks());
     op->removeAttr(kResultSplits);
     LogicalResult done = retype(op->getResult(0), layout);
     causes.moved(op);

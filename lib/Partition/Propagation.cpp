@@ -27,8 +27,7 @@ LogicalResult Propagation::run() {
 /// Seeds the shards of a move: a gather's operand, a narrow's result, both of an exchange.
 void Propagation::seedMove(Operation *op) {
   if (auto move = dyn_cast<par::ReshardInterface>(op); move && !op->hasAttr(kUndecided))
-    seed(move.getShard(), move.getDim(),
-         {move.getAxisAttr(), static_cast<int64_t>(move.getBlocks())});
+    seed(move.getShard(), move.getDim(), {move.getAxisAttr(), move.getShardBlocks()});
   if (auto exchange = dyn_cast<par::AllToAllOp>(op)) {
     StringAttr axis = exchange.getAxisAttr();
     seed(exchange.getValue(), exchange.getFrom(), {axis, exchange.blocksAlong(exchange.getFrom())});
@@ -224,7 +223,7 @@ void Propagation::visitRule(Operation *op) {
           trial->stop->isLastResort = letter.byForm;
         continue;
       }
-      if ((letter.unbroken || letter.lacksFirstIndex) && split->blocks != 1) {
+      if (!par::allows(letter, split->blocks)) {
         stopAt(op, llvm::formatv("'{0}' cannot be split within blocks of dimension {1}",
                                  op->getName(), i));
         continue;

@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/SequenceSplit.h"
 #include "partita/Analysis/Preconditions.h"
@@ -60,17 +61,18 @@ private:
     SampleSplits splits(module, par::kContextAxis);
     if (failed(splits.run()))
       return failure();
-    bool any = false;
+    bool any = false, isMirrored = mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits);
-      if (failed(sequence.runFromInputs()))
+      SequenceSplit sequence(function, splits, isMirrored);
+      if (failed(sequence.runFromInputs(/*apply=*/true)))
         return failure();
       inputs += sequence.inputs;
       gathers += sequence.gathers;
       narrows += sequence.narrows;
-      function.walk([&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits); });
+      function.walk(
+          [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
     }
@@ -80,6 +82,49 @@ private:
              << "') finds nothing to split: no attention is over the sequence of an "
                 "input; take dp instead";
     return success();
+  }
+
+  //===- The order of shards
+
+  /// Are sequences dealt in mirrored order? A causal mask would give the ranks unequal work in any other. Every function
+  /// has the same order, since they share inputs. If something stands in the way, notes what.
+  bool mayMirror(ModuleOp module, SampleSplits &splits) {
+    std::string problem;
+    bool isCausal = false;
+    ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
+    // Tensor parallelism splits again what a rank has of each of the two chunks.
+    splits.outer = sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal() || !problem.empty())
+        continue;
+      SequenceSplit sequence(function, splits, /*mirrored=*/true);
+      if (failed(sequence.runFromInputs(/*apply=*/false)))
+        problem = llvm::formatv("{0} chunks do not divide it", 2 * ranks * splits.outer);
+      else if (Operation *op = sequence.findExchange())
+        problem = llvm::formatv("{0} ('{1}') cannot work on two chunks of it", op->getName(),
+                                provenance::nameOf(op));
+      function.walk([&](tx::AttentionOp op) {
+        isCausal |= op.getRingAttr() && op.getCausal();
+        if (problem.empty() && isInRing(op, sequence, splits) && op.getCausal())
+          problem = balanceProblem(op);
+      });
+    }
+    splits.outer = 1;
+    if (isCausal && !problem.empty())
+      module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
+    return isCausal && problem.empty();
+  }
+
+  /// Why a causal attention has as much work on all ranks of a ring in no other order of shards than theirs; empty if it has in mirrored order.
+  static std::string balanceProblem(tx::AttentionOp op) {
+    auto is = [&](StringRef what) {
+      return llvm::formatv("attention '{0}' {1}", provenance::nameOf(op), what).str();
+    };
+    if (op.getWindow())
+      return is("has a window");
+    if (op.getQ().getType().getDimSize(1) != op.getK().getType().getDimSize(1))
+      return is("has another number of keys than of queries");
+    return op.getBlocksAttr() ? is("skips blocks") : std::string();
   }
 
   //===- Choosing
@@ -183,16 +228,21 @@ private:
     return success();
   }
 
-  bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits) {
-    if (!op.getRingAttr())
-      return false;
+  static bool isInRing(tx::AttentionOp op, const SequenceSplit &sequence,
+                       const SampleSplits &splits) {
     std::optional<unsigned> letter = sequence.letterOf(op);
-    if (letter && splits.propagation.ruleOf(op).letters[*letter].name == "r") {
-      ++rings;
-      return true;
+    return op.getRingAttr() && letter && splits.propagation.ruleOf(op).letters[*letter].name == "r";
+  }
+
+  bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits,
+                 bool isMirrored) {
+    if (!isInRing(op, sequence, splits)) {
+      op.removeRingAttr();
+      return false;
     }
-    op.removeRingAttr();
-    return false;
+    ++rings;
+    mirrored += isMirrored;
+    return true;
   }
 
   //===- Heads dealt out

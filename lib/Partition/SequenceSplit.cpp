@@ -35,8 +35,14 @@ SampleSplits::SampleSplits(ModuleOp module, StringRef axisName)
           module.getContext(), ArrayRef<StringAttr>{batch, axis},
           ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(axisName)})),
       propagation(module, mesh) {
-  if (axisName != par::kContextAxis)
-    outer = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+  if (axisName == par::kContextAxis)
+    return;
+  outer = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto split = function.getArgAttrOfType<par::PlacementAttr>(i, kArgumentSplit))
+        if (par::Layout layout = par::Layout::of(split); layout.mirroredDim() >= 0)
+          dealt = 2;
 }
 
 LogicalResult SampleSplits::run() {
@@ -134,7 +140,7 @@ LogicalResult SequenceSplit::openSum(Operation *op, unsigned summed) {
     if (pattern.contains(summed) || !par::isDifferentiable(result.getType()))
       continue;
     for (unsigned dim = 0; dim < pattern.dims.size(); ++dim) {
-      Cut cut{dim, batchBlocks(result, dim)};
+      Cut cut{dim, batchBlocks(result, dim) * dealt};
       auto letter = par::splitLetter(pattern.dims[dim], cut.blocks, propagation.sizesOf(op));
       if (!letter || !isOfData(op, letter->letter) ||
           propagation.sizesOf(op)[letter->letter] <= letter->blocks.count)
@@ -171,7 +177,7 @@ LogicalResult SequenceSplit::enterAlone(Operation *op) {
     return letter ? enter(op, *letter) : success();
   }
   for (unsigned dim = 0; dim < pattern.dims.size(); ++dim) {
-    auto letter = mayEnter(op, pattern, {dim, batchBlocks(value, dim)});
+    auto letter = mayEnter(op, pattern, {dim, batchBlocks(value, dim) * dealt});
     if (letter && isOfData(op, letter->letter) && sizeOf(op, *letter) > 1)
       return sizeOf(op, *letter) % mesh.sizeOf(axis) == 0 ? enter(op, *letter) : success();
   }
@@ -199,18 +205,22 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
   return llvm::any_of(rule.operands, inPart) || llvm::any_of(rule.results, inPart);
 }
 
+/// Returns the blocks of a cut as a placement has them.
+par::Blocks SequenceSplit::placed(Cut cut) const {
+  return mirrored ? par::Blocks::backAndForth(cut.blocks) : par::Blocks(cut.blocks);
+}
+
 /// Returns the letter that a cut of an operand or result splits, if the op allows it.
 std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const RulePattern &pattern,
                                                         Cut cut) {
   const ShardRule &rule = propagation.ruleOf(op);
-  auto letter = par::splitLetter(pattern.dims[cut.dim], cut.blocks, propagation.sizesOf(op));
+  auto letter = par::splitLetter(pattern.dims[cut.dim], placed(cut), propagation.sizesOf(op));
   if (!letter)
     return {};
   const RuleLetter &description = rule.letters[letter->letter];
   // A shard needs one first index, which shards of several blocks do not have.
   if (isOfPart(rule, letter->letter) || description.never || description.byForm ||
-      description.max ||
-      ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
+      description.max || !par::allows(description, letter->blocks))
     return {};
   return letter;
 }
@@ -293,6 +303,11 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (auto made = dyn_cast<par::AllToAllOp>(use.getOwner());
       made && exchanged.contains(made) && made.getFrom() < made.getTo())
     return Cut{unsigned(made.getFrom()), 1};
+  if (axis == par::kContextAxis &&
+      isa<func::ReturnOp>(use.getOwner())) { // each rank returns its shard
+    auto cut = cuts.find(use.get());
+    return cut == cuts.end() ? MaybeCut() : MaybeCut(cut->second);
+  }
   auto found = entered.find(use.getOwner());
   if (found == entered.end())
     return {};
@@ -395,7 +410,7 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   auto narrow = par::NarrowOp::create(
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
       value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
-      StringAttr());
+      StringAttr(), mirrored ? builder.getUnitAttr() : UnitAttr());
   return known = marked(narrow, mark);
 }
 

@@ -43,14 +43,17 @@ struct SampleSplits {
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
   int64_t outer = 1;  ///< ranks among which another axis, around this one, splits sequences
+  int64_t dealt = 1;  ///< blocks in each of which that axis splits them
   Propagation propagation;
 };
 
 class SequenceSplit {
 public:
-  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits)
+  /// `mirrored`: the two halves of a sequence are split, the second one backwards.
+  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), dealt(splits.dealt), mirrored(mirrored),
+        independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -62,8 +65,11 @@ public:
                             llvm::StringRef mark);
 
   /// Splits the sequences of inputs over the context axis, and everything that has them. Notes on
-  /// an input that it is split (kArgumentSplit).
-  mlir::LogicalResult runFromInputs();
+  /// an input that it is split (kArgumentSplit). Only decides unless `apply`, which inserts gathers and narrows.
+  mlir::LogicalResult runFromInputs(bool apply);
+  /// Once it is decided: returns the first op whose operand has to be gathered, in this pass or as a gradient in the
+  /// backward pass; null if there is none.
+  mlir::Operation *findExchange();
   /// Returns the letter that an op is split along; none if it works on full values.
   std::optional<unsigned> letterOf(mlir::Operation *op) const {
     auto found = entered.find(op);
@@ -94,6 +100,7 @@ private:
   mlir::LogicalResult enterAlone(mlir::Operation *op);
   mlir::LogicalResult openSum(mlir::Operation *op, unsigned summed);
   int64_t batchBlocks(mlir::Value value, unsigned dim);
+  par::Blocks placed(Cut cut) const;
   bool isOfData(mlir::Operation *op, unsigned letter);
   static bool isOfPart(const ShardRule &rule, unsigned letter);
   std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern,
@@ -112,7 +119,7 @@ private:
   void exchange(mlir::Operation *op);
   bool joinsParameter(mlir::Operation *op, unsigned letter);
   MaybeCut wantedOf(mlir::Value value);
-  mlir::LogicalResult settleInput(mlir::BlockArgument argument);
+  mlir::LogicalResult settleInput(mlir::BlockArgument argument, bool apply);
 
   // Gathering earlier.
   void leaveBehind(mlir::Value value);
@@ -130,7 +137,8 @@ private:
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
-  int64_t outer;
+  int64_t outer, dealt;
+  bool mirrored;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data
   llvm::DenseSet<mlir::Operation *> exchanged; ///< of the AllToAllOps, those of split sequences

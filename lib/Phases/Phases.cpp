@@ -75,7 +75,7 @@ static constexpr StringLiteral kPartition[] = {
     "partition-seed-user{shard=${shard}}",
     "partition-seed-annotated{configuration=${configuration}}",
     "partition-seed-tensor",
-    "partition-seed-context{how=${context-parallel}}", // deals out the heads that tp leaves a rank
+    "partition-seed-context{how=${context-parallel} sequence-parallel=${sequence-parallel}}", // deals out the heads that tp leaves a rank
     "partition-seed-sequence{on=${sequence-parallel}}",
     "partition-seed-moves",
     "partition-split-forms",

@@ -49,6 +49,25 @@ module attributes {par.mesh = #par.mesh<cp = 4>} {
 
 // -----
 
+#s = #par.place<[1, 2 x 4 @cp mirrored, 2, 8]>
+#l = #par.place<[1, 2, 2 x 4 @cp mirrored]>
+
+// In mirrored order a rank has two runs of the sequence, and each step work for every rank.
+// CHECK-LABEL: func.func @mirrored
+// CHECK: %[[F:.*]] = par.first_index of 8 : tensor<2xi64, #par.place<[2 x 2 @cp mirrored]>>
+// CHECK: tx.attention_step %{{[^:]*}} at %[[F]], %{{[^:]*}} causal zero_hidden ring "cp"
+// CHECK: %[[B:.*]] = par.first_index of 8 behind 1 : tensor<2xi64, #par.place<[2 x 2 @cp mirrored]>>
+// CHECK: tx.attention_step %{{[^:]*}} at %[[F]], %[[B]]
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+  func.func @mirrored(%q: tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s> attributes {par.no_cotangents} {
+    %out, %lse = tx.attention %q, %q, %q scale 0.5 causal ring "cp"
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> (tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>)
+    return %out : tensor<1x4x2x8xf32, #s>
+  }
+}
+
+// -----
+
 #s = #par.place<[1, 8 @cp, 2, 8]>
 #l = #par.place<[1, 2, 8 @cp]>
 module attributes {par.mesh = #par.mesh<cp = 2>} {

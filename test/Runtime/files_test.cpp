@@ -125,6 +125,27 @@ TEST(Layout, RunsCoverTheShardInOrder) {
   EXPECT_EQ(calls, 1);
 }
 
+/// Of 2 x 12 columns in two mirrored blocks, rank r of three has pairs r and 5 - r of each row; the two ranks of "a"
+/// share out the rows.
+TEST(Layout, EveryOtherMirroredBlockIsDealtBackwards) {
+  const Axis mesh[] = {{"a", 2}, {"b", 3}};
+  Program program;
+  program.mesh = mesh;
+  Splits splits{{0, 0}, {1, 1, 2, {}, true}};
+  for (int a = 0; a < 2; ++a)
+    for (int b = 0; b < 3; ++b) {
+      int coordinates[kMaxAxes] = {a, b};
+      std::vector<int64_t> shard(4, -1);
+      forRuns(program, coordinates, Shape{2, 12}, splits, [&](int64_t g, int64_t l, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          shard[size_t(l + i)] = g + i;
+      });
+      int64_t row = 12 * a, first = 2 * b, second = 2 * (5 - b);
+      EXPECT_EQ(shard, (std::vector<int64_t>{row + first, row + first + 1, row + second,
+                                             row + second + 1}));
+    }
+}
+
 TEST_F(Files, SafetensorsRoundTrip) {
   std::string name = "a \"quoted\"\\\n\x01 name \xc3\xa9", path = folder + "/x.safetensors";
   Floats values = {1.5f, -2.0f, 3.0f, 4.0f, 5.0f, 6.0f};

@@ -3,8 +3,9 @@
 
     try_context.py [--plans 100] [--seed 0]
 
-A plan is a model of test/Data, a mesh with cp and perhaps pp, dp and tp, a ring or heads exchanged, and other options. A plan that the compiler refuses
-with a reason that cp has counts as refused. Needs partita in the PATH; prints what differs, exit code 1 when anything does.
+A plan is a model of test/Data, a mesh with cp and perhaps pp, dp and tp, a ring or heads exchanged, a length that mirrored chunks divide or not, and other
+options. A plan that the compiler refuses with a reason that cp has counts as refused. Needs partita in the PATH; prints what differs, and how many rings had
+sequences in mirrored order; exit code 1 when anything differs.
 """
 import argparse
 import os
@@ -28,7 +29,7 @@ def plan(numbers):
     """Returns a model and the options of a plan for it."""
     model = numbers.choice(MODELS)
     mesh = perhaps(numbers, 0.25, "pp=2") + perhaps(numbers, 0.4, numbers.choice(["dp=2", "dp=2", "fsdp=2"])) + [f"cp={numbers.choice([2, 2, 4])}"] + perhaps(numbers, 0.4, "tp=2")
-    options = ["--dim", "batch=4", "--dim", "sequence=8", "--mesh", ",".join(mesh),
+    options = ["--dim", "batch=4", "--dim", "sequence=" + numbers.choice(["8", "8", "12", "16"]), "--mesh", ",".join(mesh),
                "--context-parallel", numbers.choice(["ring", "ring", "all-to-all", "auto"])]
     if "t5" in model:
         options += ["--dim", "decoder_sequence=" + numbers.choice("48")]
@@ -42,17 +43,25 @@ def plan(numbers):
     return model, options + perhaps(numbers, 0.2, "--clip", "0.3")
 
 
+def explained(model, options):
+    """Returns what the compiler says of the program's collectives."""
+    return subprocess.run(["partita", "explain", os.path.join(DATA, model + ".onnx"), *options], capture_output=True, text=True).stdout
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plans", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     numbers = random.Random(arguments.seed)
-    refused, wrong = 0, 0
+    refused, wrong, mirrored, ordered = 0, 0, 0, 0
     for _ in range(arguments.plans):
         model, options = plan(numbers)
         done = subprocess.run(["partita", "verify", os.path.join(DATA, model + ".onnx"), *options], capture_output=True, text=True)
         if done.returncode == 0 and "equal:" in done.stdout:
+            order = explained(model, options)
+            mirrored += "dealt in mirrored order" in order
+            ordered += "in order, so ranks have unequal work" in order
             continue
         said = next((line for line in (done.stderr + done.stdout).splitlines() if "error:" in line), "it ended without an error")
         if any(reason in said for reason in REASONS):
@@ -60,7 +69,8 @@ def main():
             continue
         wrong += 1
         print(f"{model} {' '.join(options)}\n  {said}", flush=True)
-    print(f"{arguments.plans} plans: {arguments.plans - refused - wrong} equal, {refused} refused with a reason, {wrong} wrong")
+    print(f"{arguments.plans} plans: {arguments.plans - refused - wrong} equal, {refused} refused with a reason, {wrong} wrong; "
+          f"rings of causal attention: {mirrored} in mirrored order, {ordered} not")
     return 1 if wrong else 0
 
 

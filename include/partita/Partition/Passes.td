@@ -62,6 +62,10 @@ def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"
     sequences are split gets `ring`: it exchanges keys itself. Where an op cannot work on a shard (the pooling of one token, logits that
     a program returns), its operand is gathered.
 
+    In a ring of causal attentions, every rank has a chunk of the first half of a sequence and one of the second half, dealt backwards
+    (`2 x 8 @cp mirrored` in #par.place), so that all have as much to do in every step; unless there is a window, 2 c chunks do not divide the sequence,
+    or an op needs it in full or cannot work on two parts of it. `par.in_order` of the module says what stands in the way.
+
     With `how=all-to-all` an attention is split by heads instead (Jacobs et al., arXiv 2309.14509): `par.all_to_all` exchanges a rank's part of the
     sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes what moves fewer bytes per layer.
 
@@ -82,8 +86,10 @@ def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"
       %out, %lse = tx.attention %q, %q, %q bias %mask scale 0.5 ring "cp"
     ```
   }];
-  let options = [Option<"how", "how", "std::string", "\"auto\"", "how ranks get the keys of others: ring, all-to-all, or auto">];
+  let options = [Option<"how", "how", "std::string", "\"auto\"", "how ranks get the keys of others: ring, all-to-all, or auto">,
+                 Option<"sequenceParallel", "sequence-parallel", "bool", "false", "tensor parallelism splits again what a rank has of a sequence">];
   let statistics = [Statistic<"inputs", "inputs", "inputs whose sequence is split">, Statistic<"rings", "rings", "attentions in a ring">,
+                    Statistic<"mirrored", "mirrored", "attentions in a ring whose sequences are dealt in mirrored order">,
                     Statistic<"exchanges", "exchanges", "exchanges of heads for positions">,
                     Statistic<"gathers", "gathers", "gathers inserted">, Statistic<"narrows", "narrows", "narrows inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];

@@ -46,15 +46,16 @@ void Converter::convertExchange(ExchangeInterface op) {
 void Converter::emit(TakePartOp op) {
   std::string full = op.getFullSize() ? ", " + std::to_string(op.getFullSize()) : "";
   std::string line =
-      llvm::formatv("takeShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3}{4});",
-                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), full);
+      llvm::formatv("takeShard({{{{rank.coordinates[{0}], {1}{5}}, {{}, {{}, {2}, {3}{4});",
+                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks(), full,
+                    op.getMirrored() ? ", /*mirrored=*/true" : "");
   kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 
 void Converter::emit(PutPartOp op) {
-  std::string line =
-      llvm::formatv("putShard({{{{rank.coordinates[{0}], {1}}, {{}, {{}, {2}, {3});",
-                    axisName(op.getAxis()), op.getRanks(), op.getCount(), op.getBlocks());
+  std::string line = llvm::formatv(
+      "putShard({{{{rank.coordinates[{0}], {1}{4}}, {{}, {{}, {2}, {3});", axisName(op.getAxis()),
+      op.getRanks(), op.getCount(), op.getBlocks(), op.getMirrored() ? ", /*mirrored=*/true" : "");
   kernel(op.getLoc(), line, {mapped(op.getFrom()), mapped(op.getTo())});
 }
 

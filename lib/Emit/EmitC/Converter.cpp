@@ -311,6 +311,12 @@ void Converter::emit(rt::FirstIndexOp op) {
                  ? coordinate
                  : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
   }
-  setNumber(op.getLoc(), op.getFirst(),
-            number + " * int64_t(" + std::to_string(op.getShard()) + ")");
+  std::string times = " * int64_t(" + std::to_string(op.getShard()) + ")";
+  setNumber(op.getLoc(), op.getFirst(), number + times);
+  for (int64_t block = 1, ranks = op.getSizes().front(); block < int64_t(op.getBlocks()); ++block) {
+    bool isBackwards = block % 2 != 0; // its shards are those of the ranks from the last one on
+    std::string first = std::to_string(block * ranks + (isBackwards ? ranks - 1 : 0));
+    setNumber(op.getLoc(), op.getFirst(),
+              "(" + first + (isBackwards ? " - " : " + ") + number + ")" + times, block);
+  }
 }

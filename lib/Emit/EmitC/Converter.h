@@ -47,7 +47,8 @@ protected:
   virtual void emit(StepNumberOp op) = 0;
   virtual void emit(RandomKeyOp op) = 0;
   /// Defines an integer that depends only on the rank.
-  virtual void setNumber(mlir::Location loc, mlir::Value number, const std::string &value) = 0;
+  virtual void setNumber(mlir::Location loc, mlir::Value numbers, const std::string &value,
+                         int64_t at = 0) = 0;
 
   //===-- Helpers ---------------------------------------------------------------------------===//
 

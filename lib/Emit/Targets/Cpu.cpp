@@ -60,8 +60,9 @@ protected:
   void emit(RandomKeyOp op) override {
     verbatim(op.getLoc(), "*{} = int64_t(stepKey(rank.seed, rank.step));", {mapped(op.getKey())});
   }
-  void setNumber(Location loc, Value number, const std::string &value) override {
-    verbatim(loc, "*{} = " + value + ";", {mapped(number)});
+  void setNumber(Location loc, Value numbers, const std::string &value, int64_t at) override {
+    verbatim(loc, (at ? "{}[" + std::to_string(at) + "] = " : "*{} = ") + value + ";",
+             {mapped(numbers)});
   }
 };
 

@@ -73,8 +73,9 @@ protected:
   void emit(RandomKeyOp op) override {
     kernelLine(op.getLoc(), "stepKey({}, rank.device->control);", {mapped(op.getKey())});
   }
-  void setNumber(Location loc, Value number, const std::string &value) override {
-    kernelLine(loc, "setScalar({}, " + value + ");", {mapped(number)});
+  void setNumber(Location loc, Value numbers, const std::string &value, int64_t at) override {
+    kernelLine(loc, "setScalar({}" + (at ? " + " + std::to_string(at) : "") + ", " + value + ");",
+               {mapped(numbers)});
   }
 };
 

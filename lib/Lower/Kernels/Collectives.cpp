@@ -122,7 +122,7 @@ struct Narrow : KernelInterface::ExternalModel<Narrow, par::NarrowOp> {
       return failure();
     auto [blocks, count] = narrow.getInterleaving();
     l.create<TakePartOp>(l.operand(0), l.result(0), blocks, count, /*whole=*/0, narrow.getAxis(),
-                         par::ranksOver(op, narrow.getAxisAttr()));
+                         par::ranksOver(op, narrow.getAxisAttr()), narrow.getMirrored());
     return success();
   }
 };
@@ -135,7 +135,7 @@ struct Widen : KernelInterface::ExternalModel<Widen, par::WidenOp> {
       return failure();
     auto [blocks, count] = widen.getInterleaving();
     l.create<PutPartOp>(l.operand(0), l.result(0), blocks, count, widen.getAxis(),
-                        par::ranksOver(op, widen.getAxisAttr()));
+                        par::ranksOver(op, widen.getAxisAttr()), widen.getMirrored());
     return success();
   }
 };
@@ -223,7 +223,7 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
     l.create<rt::FirstIndexOp>(
         l.result(0), axes, sizes,
         llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]),
-        cast<par::FirstIndexOp>(op).getBehind());
+        cast<par::FirstIndexOp>(op).getBehind(), layout.splits[0].front().blocks.count);
     return success();
   }
 };

@@ -60,7 +60,8 @@ struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
         failed(transfers.add(l, shard.getValue(), shard.getResult(), ranks)))
       return failure();
     l.create<TakePartOp>(transfers.from[0], transfers.to[0], transfers.blocks[0],
-                         transfers.counts[0], transfers.fullSizes[0], shard.getAxis(), ranks);
+                         transfers.counts[0], transfers.fullSizes[0], shard.getAxis(), ranks,
+                         /*mirrored=*/false);
     return success();
   }
 };

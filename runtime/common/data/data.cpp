@@ -183,43 +183,59 @@ int64_t Batches::sampleAt(int64_t position) const {
 }
 
 /// Fills an input that needs no data: with ones, zeros, or 0, 1, 2, ... along the last dimension.
-template <typename T> static void fillConstant(T *out, const Input &input, const Shape &start) {
-  int64_t n = input.localShape.elements();
+template <typename T> static void fillConstant(T *out, const Rank &rank, const Input &input) {
   if (input.role != InputRole::PositionIds) {
-    std::fill(out, out + n, T(input.role == InputRole::Ones ? 1 : 0));
+    std::fill_n(out, input.localShape.elements(), T(input.role == InputRole::Ones ? 1 : 0));
     return;
   }
-  int last = input.localShape.rank - 1;
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = T(start[last] + i % input.localShape[last]);
+  int64_t width = input.globalShape[input.globalShape.rank - 1];
+  forRuns(*rank.program, rank.coordinates, input.globalShape, input.splits,
+          [&](int64_t at, int64_t to, int64_t count) {
+            for (int64_t i = 0; i < count; ++i)
+              out[to + i] = T((at + i) % width);
+          });
+}
+
+/// The splits of a row of the input: all but those of the batch.
+static Splits splitsOfRow(const Input &input) {
+  Splits splits;
+  for (const Split &split : input.splits)
+    if (!input.batched || split.dim != 0)
+      splits.list[splits.count++] = split;
+  return splits;
 }
 
 void Batches::fillInput(char *out, const Rank &rank, const Input &input,
                         int64_t firstSample) const {
-  Shape start = shardStart(*rank.program, rank.coordinates, input.globalShape, input.splits);
   if (!samples.provides(input)) {
     switch (input.dtype) {
     case DType::Int64:
-      return fillConstant(reinterpret_cast<int64_t *>(out), input, start);
+      return fillConstant(reinterpret_cast<int64_t *>(out), rank, input);
     case DType::Int32:
-      return fillConstant(reinterpret_cast<int32_t *>(out), input, start);
+      return fillConstant(reinterpret_cast<int32_t *>(out), rank, input);
     case DType::Float32:
-      return fillConstant(reinterpret_cast<float *>(out), input, start);
+      return fillConstant(reinterpret_cast<float *>(out), rank, input);
     default:
-      return fillConstant(reinterpret_cast<uint8_t *>(out), input, start);
+      return fillConstant(reinterpret_cast<uint8_t *>(out), rank, input);
     }
   }
   // An input without a batch dimension is a single row.
   int64_t rows = input.batched ? input.localShape[0] : 1;
-  Shape global = input.globalShape, local = input.localShape, from = start;
-  if (input.batched)
-    global.dims[0] = local.dims[0] = 1, from.dims[0] = 0;
-  int64_t size = sizeOf(input.dtype), width = local.elements();
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t sample = input.batched ? sampleAt(firstSample + start[0] + row) : 0;
-    forRuns(global, local, from, [&](int64_t at, int64_t to, int64_t count) {
-      samples.read(input, sample, at, count, out + (row * width + to) * size);
-    });
+  Shape row = input.globalShape;
+  int64_t firstRow = 0;
+  if (input.batched) {
+    firstRow = shardStart(*rank.program, rank.coordinates, input.globalShape, input.splits)[0];
+    row.dims[0] = 1;
+  }
+  Splits splits = splitsOfRow(input);
+  int64_t size = sizeOf(input.dtype),
+          width = input.localShape.elements() / std::max<int64_t>(rows, 1);
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t sample = input.batched ? sampleAt(firstSample + firstRow + r) : 0;
+    forRuns(*rank.program, rank.coordinates, row, splits,
+            [&](int64_t at, int64_t to, int64_t count) {
+              samples.read(input, sample, at, count, out + (r * width + to) * size);
+            });
   }
 }
 

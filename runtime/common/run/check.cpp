@@ -45,6 +45,10 @@ void checkShard(const Program &program, const std::string &what, const Shape &gl
       if (other->dim == split.dim)
         before = other->blocks;
     factors += split.blocks != before;
+    if (split.mirrored && split.blocks % 2 != 0)
+      fail(
+          "%s: dimension %d of %s has %lld blocks, of which not every second one is dealt backwards",
+          what.c_str(), split.dim, toString(global).c_str(), (long long)split.blocks);
     if (split.blocks < before || split.blocks % before != 0 ||
         global[split.dim] % split.blocks != 0)
       fail("%s: dimension %d of %s has no %lld blocks within %lld", what.c_str(), split.dim,

@@ -128,10 +128,17 @@ using VisitRun = std::function<void(int64_t global, int64_t local, int64_t count
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit);
 
-/// Does the same for the shard of the rank at these coordinates, however the tensor is split.
+inline void forRunsMirrored(const Program &program, const int *coordinates, const Shape &global,
+                            Splits splits, int mirrored, const VisitRun &visit);
+
+/// Does the same for the shard of the rank at these coordinates, however the tensor is split. Runs of mirrored
+/// blocks do not ascend.
 template <typename Visit>
 void forRuns(const Program &program, const int *coordinates, const Shape &global,
              const Splits &splits, Visit visit) {
+  for (int i = 0; i < splits.count; ++i)
+    if (splits.list[i].mirrored)
+      return forRunsMirrored(program, coordinates, global, splits, i, visit);
   const Split *unequal = std::find_if(splits.begin(), splits.end(),
                                       [](const Split &split) { return split.sizes[0] != 0; });
   auto [shape, plain] = factored(global, alike(splits));
@@ -185,6 +192,31 @@ inline void forRunsInBlocks(const Program &program, const int *coordinates, cons
     };
     forRuns(program, coordinates, part, equal, inBlock);
     before += block;
+  }
+}
+
+/// Every second block is that of the rank at the other end of the axis. The shards of both ranks are alike
+/// inside; a run ends at the end of its block.
+inline void forRunsMirrored(const Program &program, const int *coordinates, const Shape &global,
+                            Splits splits, int mirrored, const VisitRun &visit) {
+  Split &split = splits.list[mirrored];
+  split.mirrored = false;
+  int64_t block = global[split.dim] / split.blocks;
+  for (int d = split.dim + 1; d < global.rank; ++d)
+    block *= global[d];
+  int other[kMaxAxes];
+  std::copy_n(coordinates, kMaxAxes, other);
+  other[split.axis] = program.mesh[split.axis].size - 1 - coordinates[split.axis];
+  for (bool isOdd : {false, true}) {
+    VisitRun inBlocks = [&](int64_t full, int64_t shard, int64_t count) {
+      for (int64_t done = 0; done < count;) {
+        int64_t at = full + done, n = std::min(count - done, block - at % block);
+        if ((at / block % 2 == 1) == isOdd)
+          visit(at, shard + done, n);
+        done += n;
+      }
+    };
+    forRuns(program, isOdd ? other : coordinates, global, splits, inBlocks);
   }
 }
 

@@ -199,6 +199,15 @@ char *NcclGroup::stagingMemory() {
   return staging->base;
 }
 
+/// Calls copy(first block, step between blocks, number of blocks, place of the shard in them) for all blocks of a
+/// tensor: mirrored ones, even and odd, apart.
+template <typename Copy> static void forBlocks(ShardOf shard, int64_t blocks, Copy copy) {
+  if (!shard.mirrored)
+    return copy(0, 1, blocks, shard.rank);
+  copy(0, 2, (blocks + 1) / 2, shard.placeIn(0));
+  copy(1, 2, blocks / 2, shard.placeIn(1));
+}
+
 void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, int64_t count,
                int64_t blocks, int64_t full, int64_t width) {
   auto *source = static_cast<const char *>(from);
@@ -207,7 +216,11 @@ void takeShard(const Stream &stream, ShardOf shard, const void *from, void *to, 
   if (count == 0 || blocks == 0)
     return;
   if (!full)
-    return copyRows(stream.handle, target, part, source + first, part * shard.ranks, part, blocks);
+    return forBlocks(shard, blocks, [&](int64_t begin, int64_t step, int64_t n, int64_t place) {
+      if (n > 0)
+        copyRows(stream.handle, target + begin * part, part * step,
+                 source + (begin * shard.ranks + place) * part, part * shard.ranks * step, part, n);
+    });
   int64_t inside = std::clamp<int64_t>(full * width - first, 0, part);
   if (inside > 0)
     copyRows(stream.handle, target, part, source + first, part, inside, 1);
@@ -222,8 +235,11 @@ void putShard(const Stream &stream, ShardOf shard, const void *from, void *to, i
   if (count == 0 || blocks == 0)
     return;
   checkCuda(cudaMemsetAsync(to, 0, size_t(full * blocks), stream.handle), "clearing a tensor");
-  copyRows(stream.handle, static_cast<char *>(to) + shard.rank * part, full,
-           static_cast<const char *>(from), part, part, blocks);
+  forBlocks(shard, blocks, [&](int64_t begin, int64_t step, int64_t n, int64_t place) {
+    if (n > 0)
+      copyRows(stream.handle, static_cast<char *>(to) + (begin * shard.ranks + place) * part,
+               full * step, static_cast<const char *>(from) + begin * part, part * step, part, n);
+  });
 }
 
 } // namespace partita_rt::cuda

@@ -139,9 +139,15 @@ inline void allToAll(Communicator &group, Transfers transfers, const char *why) 
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 
-/// A rank's number among `ranks` along an axis, or in a group.
+/// A rank's number among `ranks` along an axis, or in a group. Of mirrored blocks, odd ones are dealt backwards.
 struct ShardOf {
   int64_t rank, ranks;
+  bool mirrored = false;
+
+  /// The place of the rank's shard in a block.
+  constexpr int64_t placeIn(int64_t block) const {
+    return mirrored && block % 2 != 0 ? ranks - 1 - rank : rank;
+  }
 };
 
 /// The rank's shard of a full tensor that it has: a reduceScatter without the sum.
@@ -155,7 +161,8 @@ void takeShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t block
     return;
   }
   for (int64_t block = 0; block < blocks; ++block)
-    std::copy_n(from + (block * shard.ranks + shard.rank) * count, count, to + block * count);
+    std::copy_n(from + (block * shard.ranks + shard.placeIn(block)) * count, count,
+                to + block * count);
 }
 
 /// A full tensor of zeros, with the rank's shard in its place: takeShard's transpose.
@@ -163,7 +170,8 @@ template <typename T>
 void putShard(ShardOf shard, const T *from, T *to, int64_t count, int64_t blocks) {
   std::fill_n(to, blocks * shard.ranks * count, T(0));
   for (int64_t block = 0; block < blocks; ++block)
-    std::copy_n(from + block * count, count, to + (block * shard.ranks + shard.rank) * count);
+    std::copy_n(from + block * count, count,
+                to + (block * shard.ranks + shard.placeIn(block)) * count);
 }
 
 /// Calls and bytes issued so far.

@@ -112,6 +112,8 @@ struct Split {
   int64_t blocks = 1;
   /// Sizes of the blocks, if unequal; then the dimension has no other split.
   int64_t sizes[kMaxBlocks] = {};
+  /// Odd blocks are dealt backwards: their first shard is the last rank's.
+  bool mirrored = false;
 };
 
 /// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is full.
