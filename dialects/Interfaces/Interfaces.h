@@ -61,6 +61,8 @@ bool computesGradients(mlir::Operation *op);
 
 /// See Interfaces.td.
 template <typename Op> class Linear : public mlir::OpTrait::TraitBase<Op, Linear> {};
+template <typename Op>
+class ComparesOperands : public mlir::OpTrait::TraitBase<Op, ComparesOperands> {};
 template <typename Op> class UpdateWork : public mlir::OpTrait::TraitBase<Op, UpdateWork> {};
 } // namespace partita
 

@@ -17,6 +17,9 @@ def UpdateWork : NativeOpTrait<"UpdateWork"> { let cppNamespace = "::partita"; }
 /// it by `~`.
 def Linear : NativeOpTrait<"Linear"> { let cppNamespace = "::partita"; }
 
+/// The result depends only on whether the first operand is less than, equal to or greater than the second.
+def ComparesOperands : NativeOpTrait<"ComparesOperands"> { let cppNamespace = "::partita"; }
+
 def ShardInterface : OpInterface<"ShardInterface"> {
   let cppNamespace = "::partita";
   let description = [{

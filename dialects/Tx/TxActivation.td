@@ -71,13 +71,14 @@ def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, over
 // Comparisons and logic
 //===------------------------------------------------------------------------------------------------===//
 
+class Tx_Compare<string mnemonic, string expression> : Tx_Predicate<mnemonic, expression, [ComparesOperands]>;
 def Tx_EqualOp : Tx_Compare<"equal", "a == b"> { let summary = "a == b"; }
 def Tx_LessOp : Tx_Compare<"less", "a < b"> { let summary = "a < b"; }
 def Tx_LessEqualOp : Tx_Compare<"less_equal", "a <= b"> { let summary = "a <= b"; }
 def Tx_GreaterOp : Tx_Compare<"greater", "a > b"> { let summary = "a > b"; }
 def Tx_GreaterEqualOp : Tx_Compare<"greater_equal", "a >= b"> { let summary = "a >= b"; }
-def Tx_AndOp : Tx_Compare<"and", "(a != 0) && (b != 0)"> { let summary = "logical and"; }
-def Tx_OrOp : Tx_Compare<"or", "(a != 0) || (b != 0)"> { let summary = "logical or"; }
+def Tx_AndOp : Tx_Predicate<"and", "(a != 0) && (b != 0)"> { let summary = "logical and"; }
+def Tx_OrOp : Tx_Predicate<"or", "(a != 0) || (b != 0)"> { let summary = "logical or"; }
 def Tx_NotOp : Tx_Elementwise<"not", ["x"], "x == 0", "::mlir::IntegerType::get(context, 1)"> {
   let summary = "logical not";
   let arguments = (ins Tx_Bool:$x);

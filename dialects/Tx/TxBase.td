@@ -123,8 +123,8 @@ class Tx_Binary<string mnemonic, string expression, list<Trait> traits = []>
   let shardRule = "*, * -> *";
 }
 
-class Tx_Compare<string mnemonic, string expression>
-    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::mlir::IntegerType::get(context, 1)"> {
+class Tx_Predicate<string mnemonic, string expression, list<Trait> traits = []>
+    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::mlir::IntegerType::get(context, 1)", traits> {
   let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b);
   let shardRule = "*, * -> *";
 }

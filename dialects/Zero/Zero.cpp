@@ -21,29 +21,38 @@ void ZeroDialect::initialize() {
       >();
 }
 
-StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
-  for (const par::AxisRow &axis : llvm::reverse(par::kAxes))
+SmallVector<StringAttr> partita::zero::shardingAxes(par::MeshAttr mesh) {
+  StringRef ofBatch;
+  for (const par::AxisRow &axis : par::kAxes)
     if (axis.splits == par::Splits::Batch && mesh.sizeOf(axis.name) > 1)
-      return StringAttr::get(mesh.getContext(), axis.name);
-  return {};
+      ofBatch = axis.name; // the last one
+  SmallVector<StringAttr> axes;
+  for (StringAttr axis : llvm::reverse(mesh.getAxes()))
+    if (axis == ofBatch || (par::splits(axis, par::Splits::Context) && mesh.sizeOf(axis) > 1))
+      axes.push_back(axis);
+  return axes;
 }
 
-RankedTensorType partita::zero::shardType(Type full, StringAttr axis, par::MeshAttr mesh) {
+RankedTensorType partita::zero::shardType(Type full, ArrayRef<StringAttr> axes,
+                                          par::MeshAttr mesh) {
   if (cast<RankedTensorType>(full).getRank() == 0)
     return {}; // one element, indistinguishable by rules from an update's scalars
   Layout layout = Layout::of(full);
-  layout.set(axis, Kind::Flat);
+  for (StringAttr axis : axes)
+    layout.set(axis, Kind::Flat);
   auto shard =
       layout.localType(cast<RankedTensorType>(full).getElementType(), mesh, [](const Twine &) {});
   return succeeded(shard) ? *shard : RankedTensorType();
 }
 
-int64_t partita::zero::paddingOf(Type shard, StringAttr axis, par::MeshAttr mesh) {
+int64_t partita::zero::paddingOf(Type shard, par::MeshAttr mesh) {
   Layout layout = Layout::of(shard);
-  layout.set(axis, Kind::Invariant);
   auto type = cast<RankedTensorType>(shard);
-  auto full = layout.localType(type.getElementType(), mesh, [](const Twine &) {});
-  return succeeded(full) ? type.getNumElements() * mesh.sizeOf(axis) - full->getNumElements() : 0;
+  int64_t elements = type.getNumElements();
+  for (StringAttr axis : layout.flat)
+    elements *= mesh.sizeOf(axis);
+  auto full = layout.withoutFlat().localType(type.getElementType(), mesh, [](const Twine &) {});
+  return succeeded(full) ? elements - full->getNumElements() : 0;
 }
 
 //===----------------------------------------------------------------------------------------------===//

@@ -12,16 +12,19 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::zero {
-/// Returns the mesh axis over which the model's state is sharded: `fsdp` if the mesh has it (hybrid
-/// sharding: each group of its ranks keeps the full state), else `dp`; null if neither has several
-/// ranks.
-mlir::StringAttr shardingAxis(par::MeshAttr mesh);
-/// Returns the type of a rank's flat shard of a value that is full over `axis`; null for a scalar,
-/// or if the value's split does not fit its size (an error that the value's own op reports).
-mlir::RankedTensorType shardType(mlir::Type full, mlir::StringAttr axis, par::MeshAttr mesh);
-/// Returns the number of padding elements of all ranks' shards, which are stored and moved for
-/// nothing.
-int64_t paddingOf(mlir::Type shard, mlir::StringAttr axis, par::MeshAttr mesh);
+/// Returns the mesh axes over which the model's state is sharded, those with several ranks of: `fsdp`
+/// if the mesh has it (hybrid sharding: each group of its ranks keeps the full state), else `dp`; and
+/// `cp`, whose ranks have the same parameters too. In the order in which they cut: an axis further in in
+/// the mesh, whose ranks are nearer to one another, comes first, so that what others move is its shard.
+llvm::SmallVector<mlir::StringAttr> shardingAxes(par::MeshAttr mesh);
+/// Returns the type of a rank's flat shard of a value that is full over these axes, of which each cuts
+/// what those before it leave; null for a scalar, or if the value's split does not fit its size (an error
+/// that the value's own op reports).
+mlir::RankedTensorType shardType(mlir::Type full, llvm::ArrayRef<mlir::StringAttr> axes,
+                                 par::MeshAttr mesh);
+/// Returns the number of padding elements of a flat shard of all ranks over its flat axes, which are
+/// stored and moved for nothing.
+int64_t paddingOf(mlir::Type shard, par::MeshAttr mesh);
 } // namespace partita::zero
 
 #include "dialects/Zero/ZeroDialect.h.inc"

@@ -78,6 +78,7 @@ constexpr Role kRoles[] = {
         .paired(),
     Role(par::Role::Parameter,
          ", which parameters lack: each rank has a partial sum of their gradients")
+        .gathers(", which parameters lack: each rank has a shard of the sum of their gradients")
         .scatters(
             ", which parameters lack: each rank has a partial sum of their gradients, and keeps the "
             "shard that it updates")

@@ -21,6 +21,7 @@
 #include "partita/Analysis/Ahead.h"
 #include "partita/Analysis/Parameters.h"
 #include "partita/Autodiff/Passes.h"
+#include "partita/Support/StableSort.h"
 
 namespace partita {
 #define GEN_PASS_DEF_GATHERAGAINPASS
@@ -82,8 +83,20 @@ private:
     }
     // Recomputed ops read parameters in the backward pass, so activations come first.
     llvm::for_each(activations, [&](Operation *op) { split(loop, op); });
+    // Of parameters that are gathered over one axis after another, the last gather's operand is only
+    // saved by its own repetition.
+    stableSort(parameters, [](Operation *a, Operation *b) { return heightOf(a) < heightOf(b); });
     llvm::for_each(parameters, [&](Operation *op) { split(loop, op); });
     loop.simplifySaved();
+  }
+
+  /// Returns how many gathers of parameters follow this one.
+  static int heightOf(Operation *gather) {
+    int height = 0;
+    for (Operation *user : gather->getUsers())
+      if (gathersParameters(user))
+        height = std::max(height, heightOf(user) + 1);
+    return height;
   }
 
   /// Returns true if the gathered value stays saved. The operand may be a parameter's shards, or an

@@ -347,7 +347,7 @@ private:
     Value &shard = shards[full];
     par::MeshAttr mesh = par::MeshAttr::of(loop);
     if (RankedTensorType part =
-            shard ? RankedTensorType() : zero::shardType(type, partitionOver, mesh)) {
+            shard ? RankedTensorType() : zero::shardType(type, {partitionOver}, mesh)) {
       OpBuilder builder(loop.getContext());
       builder.setInsertionPointAfterValue(full);
       shard = zero::ShardOp::create(builder, full.getLoc(), part, full, partitionOver);

@@ -101,16 +101,17 @@ static SmallVector<int64_t> shardShape(const par::Layout &factors, par::MeshAttr
   return shape;
 }
 
-/// The elements of what a rank has without the flat axes that are in its flat shard, [first, end).
+/// The elements of what a rank has without the flat axes that are in its flat shard, [first, end): an
+/// axis cuts what the axes before it left, so each shard of a shard ends in padding of its own.
 static std::pair<int64_t, int64_t> flatRange(const par::Layout &factors, par::MeshAttr mesh,
                                              int64_t rank) {
-  int64_t elements = product(shardShape(factors, mesh)), parts = 1, number = 0;
+  int64_t count = product(shardShape(factors, mesh)), first = 0, end = count;
   for (StringAttr axis : factors.flat) {
-    parts *= mesh.sizeOf(axis.getValue());
-    number = number * mesh.sizeOf(axis.getValue()) + mesh.coordinate(rank, axis.getValue());
+    count = static_cast<int64_t>(llvm::divideCeil(count, mesh.sizeOf(axis.getValue())));
+    first += mesh.coordinate(rank, axis.getValue()) * count;
+    end = std::min(end, first + count);
   }
-  auto count = static_cast<int64_t>(llvm::divideCeil(elements, parts));
-  return {number * count, (number + 1) * count};
+  return {first, std::max(first, end)};
 }
 
 /// Calls f(position in the shard, position in the full value) for every element of it that a
@@ -288,10 +289,11 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &full, Type type, par::
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
   RankTensors shards;
   // Ranks whose shards begin at one place share the shard.
-  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const Tensor>> byOffset;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, std::shared_ptr<const Tensor>> byOffset;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t base = offsetOf(shardStart(factors, mesh, rank), strides);
-    std::shared_ptr<const Tensor> &shard = byOffset[{base, flatRange(factors, mesh, rank).first}];
+    auto [first, end] = flatRange(factors, mesh, rank);
+    std::shared_ptr<const Tensor> &shard = byOffset[{base, first, end}];
     if (!shard) {
       Tensor copy(tensorType);
       forShardOf(layout, mesh, rank,

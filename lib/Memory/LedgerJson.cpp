@@ -41,9 +41,10 @@ int64_t paddingOf(ModuleOp module, RankedTensorType type) {
   int64_t width = rt::elementBytes(type.getElementType()), bytes = type.getNumElements() * width;
   int64_t padding = alignPersistent(bytes) - bytes;
   par::MeshAttr mesh = par::MeshAttr::of(module);
+  int64_t ranks = 1;
   for (StringAttr axis : par::Layout::of(type).flat)
-    padding += zero::paddingOf(type, axis, mesh) * width / mesh.sizeOf(axis);
-  return padding;
+    ranks *= mesh.sizeOf(axis);
+  return padding + zero::paddingOf(type, mesh) * width / ranks;
 }
 } // namespace
 

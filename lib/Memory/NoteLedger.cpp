@@ -151,7 +151,7 @@ static bool isFetchedParameter(Operation *op) {
 /// Marks parameters that are gathered from flat shards, or fetched from the host.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
-    bool gathers = gathersShards(op) &&
+    bool gathers = gathersShards(op) && !par::hasRole(op, par::Role::Parameter) && // gradients
                    !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // shards of an activation
     if (!gathers && !isFetchedParameter(op))
       return;

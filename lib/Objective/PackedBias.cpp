@@ -58,10 +58,10 @@ void PackedBias::assumeParameters() {
 /// The biases of query i and all keys.
 std::optional<PackedBias::Row> PackedBias::row(int64_t b, int64_t h, int64_t i) {
   auto at = [&](int64_t index, unsigned dim) { return shape[dim] == 1 ? 0 : index; };
-  std::optional<Row> found = evaluator.row(bias, {at(b, 0), at(h, 1), at(i, 2)});
-  if (found && found->size() == 1)
-    found = Row(sequence, found->front());
-  return found;
+  std::optional<raise::Row> found = evaluator.row(bias, {at(b, 0), at(h, 1), at(i, 2)});
+  if (!found)
+    return std::nullopt;
+  return found->size() == 1 ? Row(sequence, found->front()) : found->elements();
 }
 
 /// Query i of a row whose document begins at `first`, beside query i - first of the document alone.

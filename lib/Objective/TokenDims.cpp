@@ -70,6 +70,10 @@ std::string TokenDims::readLetters(Operation *op, const ShardRule *&rule,
       if (dim.isPart() ? runsAlongTokens(factors) : !distribute(factors, dim, sizes, letters))
         return "cuts the sequence into pieces";
   }
+  // A letter of an operand that is no data has factors too, so that a group of letters has all of its own.
+  for (auto [size, factors] : llvm::zip(sizes, letters))
+    if (factors.empty())
+      factors = plainFactors(std::max<int64_t>(size, 1), Along::Other);
   for (auto [letter, factors] : llvm::zip(rule->letters, letters))
     if (runsAlongTokens(factors) &&
         (letter.summed || letter.max || letter.never || letter.byForm || letter.lacksFirstIndex))
@@ -89,9 +93,7 @@ void TokenDims::setResults(Operation *op, const ShardRule &rule, ArrayRef<Factor
     SmallVector<Factors> all;
     for (auto [dim, size] : llvm::zip(pattern.dims, shapeOf(result))) {
       Factors factors = objective::factorsOf(dim, letters);
-      all.push_back(runsAlongTokens(factors) || !factors.empty()
-                        ? factors
-                        : plainFactors(size, Along::Other));
+      all.push_back(factors.empty() ? plainFactors(size, Along::Other) : factors);
     }
     set(result, std::move(all));
   }

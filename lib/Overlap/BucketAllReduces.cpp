@@ -42,6 +42,7 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     if (failed(made))
       return signalPassFailure();
     buckets += made->count;
+    getOperation().walk([&](Block *block) { delaySumsOfShards(*block, reduces); });
     if (bytes > 0 && !made->sizeCounts &&
         failed(analysis::reportIdle(getOperation(), "bucket-bytes",
                                     "no two gradients could be reduced together")))
@@ -49,6 +50,39 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   }
 
 private:
+  /// A sum of the shards that a reduce-scatter makes would wait for it at once, so that nothing hides the
+  /// reduce-scatter: it goes behind what computes the next gradients, before their reduce-scatter.
+  static void delaySumsOfShards(Block &block, llvm::function_ref<bool(Operation *)> reduces) {
+    SmallVector<Operation *> sums;
+    for (Operation &op : block)
+      if (reduces(&op))
+        sums.push_back(&op);
+    for (Operation *sum : sums) {
+      Operation *last = nullptr; // that makes an operand
+      for (Value operand : sum->getOperands())
+        if (Operation *definer = operand.getDefiningOp();
+            definer && definer->getBlock() == &block && (!last || last->isBeforeInBlock(definer)))
+          last = definer;
+      auto scatter = dyn_cast_or_null<zero::ReduceScatterOp>(last);
+      const auto *next =
+          scatter ? llvm::find_if(sums,
+                                  [&](Operation *other) {
+                                    auto like = dyn_cast<zero::ReduceScatterOp>(other);
+                                    return like && like.getAxisAttr() == scatter.getAxisAttr() &&
+                                           sum->isBeforeInBlock(like);
+                                  })
+                  : sums.end();
+      if (next == sums.end())
+        continue;
+      bool isUsedBefore = llvm::any_of(sum->getUsers(), [&](Operation *user) {
+        Operation *use = block.findAncestorOpInBlock(*user);
+        return use && (use == *next || use->isBeforeInBlock(*next));
+      });
+      if (!isUsedBefore)
+        sum->moveBefore(*next);
+    }
+  }
+
   /// A shard that is only added to those of other micro-batches is no reason to close a bucket, so
   /// the sums of a block's reduce-scatters sink to their first use. Sums that are reduced over
   /// another axis are placed together after the last reduce-scatter, so that they share buckets

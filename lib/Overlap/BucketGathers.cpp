@@ -4,6 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Overlap/Buckets.h"
@@ -23,13 +24,17 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
   using BucketGathersPassBase::BucketGathersPassBase;
 
   void runOnOperation() override {
-    // zero-prefetch-parameters has already placed gathers that precede a use.
-    auto ofUpdates = [](Operation *op) {
-      return isa<zero::GatherOp>(op) &&
-             isa_and_nonnull<train::OptimizerInterface>(op->getOperand(0).getDefiningOp());
+    // Of what updates make, and of sums; zero-prefetch-parameters has already placed gathers that
+    // precede a use.
+    auto ofResults = [](Operation *op) {
+      if (!isa<zero::GatherOp>(op))
+        return false;
+      while (isa_and_nonnull<zero::GatherOp>(op)) // over one axis after another
+        op = op->getOperand(0).getDefiningOp();
+      return isa_and_nonnull<train::OptimizerInterface, par::AllReduceOp>(op);
     };
     FailureOr<overlap::Buckets::Joined> made =
-        overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
+        overlap::Buckets::joinAll(getOperation(), ofResults, bytes);
     if (failed(made))
       return signalPassFailure();
     buckets += made->count;

@@ -50,6 +50,8 @@ private:
     return llvm::all_of(move->getUsers(), [&](Operation *user) {
       if (user->getBlock() != move->getBlock())
         return false;
+      if (isa<zero::GatherOp>(user) && isa<zero::GatherOp>(move)) // over another axis
+        return collectMoved(user, list);
       if (isa<offload::ToHostOp>(user) && isa<zero::GatherOp>(move))
         return collectMoved(user, writesOfGathered);
       return isa<train::WriteOp>(user) && (writesOfGathered.push_back(user), true);

@@ -42,13 +42,14 @@ private:
     return isa_and_nonnull<CollectiveInterface>(op) && isa<StartableInterface>(op);
   }
 
-  /// Returns the next reduce-scatter like this one, before which it is waited for at the latest, to
-  /// free what it reads. Its shards could wait for their use, but full values must not pile up.
+  /// Returns the next reduce-scatter over the same axis, before which it is waited for at the latest,
+  /// to free what it reads. Its shards could wait for their use, but full values must not pile up.
   static Operation *nextScatter(Operation *op) {
     if (cast<CollectiveInterface>(op).getCollectiveKind() != CollectiveKind::ReduceScatter)
       return nullptr;
     Operation *next = op->getNextNode();
-    while (next && next->getName() != op->getName())
+    while (next &&
+           (next->getName() != op->getName() || next->getAttr("axis") != op->getAttr("axis")))
       next = next->getNextNode();
     return next;
   }

@@ -117,6 +117,7 @@ static constexpr StringLiteral kStates[] = {
     "zero-shard-gradients{stage=${zero-stage} sync-each=${sync-each}}",
     "canonicalize",
     "type-gradients{reduce-type=${reduce-type}}",
+    "zero-nest-reductions",
     "expand-norms",
     "cse",
     "verify-phase{after=states}",

@@ -1,6 +1,9 @@
 //===- IndexEvaluator.cpp - see IndexEvaluator.h ----------------------------------------------===//
 
 #include "partita/Raise/IndexEvaluator.h"
+#include "dialects/Par/Placement.h"
+#include "llvm/Support/MathExtras.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -9,7 +12,6 @@ using namespace partita;
 using namespace partita::raise;
 
 using Index = SmallVector<int64_t, 6>;
-using Row = std::vector<double>;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
@@ -48,24 +50,24 @@ static std::optional<Row> constantRow(tx::ConstantOp op, int64_t from, int64_t c
     return std::nullopt;
   if (dense.isSplat())
     return Row(count, *constantElement(op, 0));
-  Row row(count);
+  Row row;
   if (dense.getElementType().isF32()) {
     const char *data = dense.getRawData().data() + from * sizeof(float);
     for (int64_t i = 0; i < count; ++i) {
       float element;
       std::memcpy(&element, data + i * sizeof(float), sizeof(float));
-      row[i] = element;
+      row.append(1, element);
     }
     return row;
   }
   if (dense.getElementType().isInteger(1)) {
     auto values = dense.getValues<bool>().begin() + from;
     for (int64_t i = 0; i < count; ++i, ++values)
-      row[i] = *values;
+      row.append(1, *values);
     return row;
   }
   for (int64_t i = 0; i < count; ++i)
-    row[i] = *constantElement(op, from + i);
+    row.append(1, *constantElement(op, from + i));
   return row;
 }
 
@@ -74,6 +76,13 @@ static double castTo(Type type, double x) {
   if (type.isInteger(1))
     return x != 0;
   return isa<FloatType>(type) ? x : std::trunc(x);
+}
+
+/// The row of a lookup's table that one of its ids names.
+std::optional<int64_t> IndexEvaluator::tableRow(tx::EmbeddingOp lookup, ArrayRef<int64_t> index) {
+  std::optional<double> id = element(lookup.getIds(), index);
+  bool isRow = id && *id >= 0 && *id < lookup.getTable().getType().getDimSize(0);
+  return isRow ? std::optional(static_cast<int64_t>(*id)) : std::nullopt;
 }
 
 std::optional<double> IndexEvaluator::element(Value value, ArrayRef<int64_t> index) {
@@ -124,10 +133,8 @@ std::optional<double> IndexEvaluator::element(Value value, ArrayRef<int64_t> ind
     return element(slice.getX(), from);
   }
   if (auto lookup = dyn_cast_or_null<tx::EmbeddingOp>(op); lookup && !lookup.getFirst()) {
-    std::optional<double> id = element(lookup.getIds(), ArrayRef(index).drop_back());
-    bool isRow = id && *id >= 0 && *id < lookup.getTable().getType().getDimSize(0);
-    return isRow ? element(lookup.getTable(), {static_cast<int64_t>(*id), index.back()})
-                 : std::nullopt;
+    std::optional<int64_t> id = tableRow(lookup, ArrayRef(index).drop_back());
+    return id ? element(lookup.getTable(), {*id, index.back()}) : std::nullopt;
   }
   obstacle = op;
   return std::nullopt;
@@ -136,18 +143,77 @@ std::optional<double> IndexEvaluator::element(Value value, ArrayRef<int64_t> ind
 std::optional<Row> IndexEvaluator::rowByElement(Value value, ArrayRef<int64_t> leading) {
   Index index(leading);
   index.push_back(0);
-  Row row(typeOf(value).getShape().back());
-  for (auto &x : row) {
+  Row row;
+  for (int64_t size = typeOf(value).getShape().back(); index.back() < size; ++index.back()) {
     std::optional<double> here = element(value, index);
     if (!here)
       return std::nullopt;
-    x = *here;
-    ++index.back();
+    row.append(1, *here);
   }
   return row;
 }
 
-std::optional<Row> IndexEvaluator::scalarRow(Operation *op, ArrayRef<int64_t> leading) {
+/// Is the elementwise op a sum of multiples of its operands?
+bool IndexEvaluator::isLinear(Operation *op) {
+  auto [found, isNew] = linear.try_emplace(op);
+  std::string error;
+  if (isNew)
+    if (const ShardRule *rule = par::ruleOf(op, error))
+      found->second = llvm::all_of(rule->operands, [](const RulePattern &operand) {
+        return operand.linearity == Linearity::Together;
+      });
+  return found->second;
+}
+
+/// Appends a comparison of integers a and b within a stretch to `row`: it changes at most where they cross.
+static void appendComparison(ScalarInterface op, const Row::Run &a, const Row::Run &b, Row &row) {
+  int64_t count = a.size(), upTo = count,
+          beyond = count; // elements before they are equal, and until then
+  auto difference = static_cast<int64_t>(a.first - b.first),
+       step = static_cast<int64_t>(a.step - b.step);
+  if (step != 0) {
+    upTo = std::clamp<int64_t>(llvm::divideCeilSigned(-difference, step), 0, count);
+    beyond = std::clamp<int64_t>(llvm::divideFloorSigned(-difference, step) + 1, 0, count);
+  }
+  for (auto [from, to] : {std::pair(int64_t(0), upTo), {upTo, beyond}, {beyond, count}})
+    if (from < to)
+      row.append(to - from, op.evaluateScalar({a.at(a.begin + from), b.at(b.begin + from)}));
+}
+
+/// Appends an elementwise op's elements within a stretch to `row`.
+void IndexEvaluator::appendStretch(Operation *op, ArrayRef<Row::Run> operands, Row &row) {
+  int64_t count = operands.front().size();
+  auto scalar = dyn_cast<ScalarInterface>(op);
+  auto evaluate = [&](int64_t i) {
+    SmallVector<double, 3> arguments;
+    for (const Row::Run &operand : operands)
+      arguments.push_back(operand.at(operand.begin + i));
+    return scalar ? scalar.evaluateScalar(arguments)
+                  : castTo(typeOf(op->getResult(0)).getElementType(), arguments[0]);
+  };
+  auto isConstant = [](const Row::Run &operand) { return operand.step == 0; };
+  // The elements of a run with a step are integers, and so is what is compared with them.
+  auto isInteger = [](const Row::Run &operand) {
+    return std::trunc(operand.first) == operand.first && std::abs(operand.first) < 0x1p52;
+  };
+  if (count == 1 || llvm::all_of(operands, isConstant))
+    return row.append(count, evaluate(0));
+  bool areIntegers = llvm::all_of(operands, isInteger);
+  if (op->hasTrait<ComparesOperands>() && areIntegers)
+    return appendComparison(scalar, operands[0], operands[1], row);
+  if (auto select = dyn_cast<tx::SelectOp>(op); select && isConstant(operands[0])) {
+    const Row::Run &chosen = operands[operands[0].first != 0 ? 1 : 2];
+    return row.append(count, chosen.first, chosen.step);
+  }
+  bool keepsIntegers =
+      isa<tx::CastOp>(op) && !typeOf(op->getResult(0)).getElementType().isInteger(1);
+  if (keepsIntegers || (scalar && areIntegers && isLinear(op)))
+    return row.append(count, evaluate(0), evaluate(1) - evaluate(0));
+  for (int64_t i = 0; i < count; ++i)
+    row.append(1, evaluate(i));
+}
+
+std::optional<Row> IndexEvaluator::elementwiseRow(Operation *op, ArrayRef<int64_t> leading) {
   SmallVector<Row, 3> rows;
   for (Value operand : op->getOperands()) {
     std::optional<Row> operandRow = row(operand, leading);
@@ -155,15 +221,14 @@ std::optional<Row> IndexEvaluator::scalarRow(Operation *op, ArrayRef<int64_t> le
       return std::nullopt;
     rows.push_back(std::move(*operandRow));
   }
-  Row result(rows.front().size());
-  auto scalar = dyn_cast<ScalarInterface>(op);
-  SmallVector<double, 3> arguments(rows.size());
-  for (size_t i = 0; i < result.size(); ++i) {
-    for (auto [argument, from] : llvm::zip_equal(arguments, rows))
-      argument = from[i];
-    result[i] = scalar ? scalar.evaluateScalar(arguments)
-                       : castTo(typeOf(op->getResult(0)).getElementType(), arguments[0]);
-  }
+  SmallVector<const Row *, 3> pointers;
+  for (const Row &each : rows)
+    pointers.push_back(&each);
+  Row result;
+  forEachStretch(pointers, [&](ArrayRef<Row::Run> parts) {
+    appendStretch(op, parts, result);
+    return true;
+  });
   return result;
 }
 
@@ -178,7 +243,12 @@ std::optional<Row> IndexEvaluator::row(Value value, ArrayRef<int64_t> leading) {
   if (auto constant = dyn_cast_or_null<tx::ConstantOp>(op))
     return constantRow(constant, linearize(leading, type.getShape().drop_back()) * size, size);
   if (op && tx::isElementwise(op))
-    return scalarRow(op, leading);
+    return elementwiseRow(op, leading);
+  if (auto iota = dyn_cast_or_null<tx::IotaOp>(op)) {
+    Row result;
+    result.append(size, iota.getStart().convertToDouble(), iota.getStep().convertToDouble());
+    return result;
+  }
   if (auto broadcast = dyn_cast_or_null<tx::BroadcastOp>(op)) {
     ArrayRef<int64_t> shape = typeOf(broadcast.getX()).getShape();
     if (!shape.empty()) {
@@ -204,6 +274,18 @@ std::optional<Row> IndexEvaluator::row(Value value, ArrayRef<int64_t> leading) {
       return row(transpose.getX(), from);
     }
   }
+  if (auto slice = dyn_cast_or_null<tx::SliceOp>(op); slice && slice.getStrides().back() > 0) {
+    Index from;
+    for (auto [i, offset, stride] :
+         llvm::zip(leading, slice.getOffsets(), slice.getStrides())) // but the last
+      from.push_back(offset + i * stride);
+    std::optional<Row> x = row(slice.getX(), from);
+    return x ? std::optional(x->slice(slice.getOffsets().back(), slice.getStrides().back(), size))
+             : x;
+  }
+  if (auto lookup = dyn_cast_or_null<tx::EmbeddingOp>(op); lookup && !lookup.getFirst())
+    if (std::optional<int64_t> id = tableRow(lookup, leading))
+      return row(lookup.getTable(), {*id});
   return rowByElement(value, leading);
 }
 

@@ -5,6 +5,7 @@
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Support/HiddenScores.h"
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace partita;
@@ -29,10 +30,19 @@ public:
   bool varies(int64_t dim) { return low.variesAlong(masked, dim); }
 
 private:
-  bool readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask);
-  bool readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask);
-  std::string at(int64_t query, int64_t key) {
-    return llvm::formatv("({0}, {1})", query, key).str();
+  /// A query's keys, and which of them it should see.
+  struct Query {
+    int64_t index, lastVisible, visibleFrom, visibleTo;
+  };
+  bool readRow(int64_t query, const Row &atLow, const Row &atHigh, Mask &mask);
+  bool readStretch(const Query &query, const Row::Run &atLow, const Row::Run &atHigh, Mask &mask);
+  bool readScale(const Query &query, const Row::Run &atLow, const Row::Run &atHigh, Mask &mask);
+  void readWindow(int64_t firstVisible, int64_t lastVisible, Mask &mask);
+  bool isHidden(const Row::Run &atLow, const Row::Run &atHigh) {
+    return atLow.first < kHiddenBelow && atHigh.first < kHiddenBelow;
+  }
+  std::string at(const Query &query, int64_t key) {
+    return llvm::formatv("({0}, {1})", query.index, key).str();
   }
 
   Value masked;
@@ -42,58 +52,86 @@ private:
 };
 
 /// A window shows in the first query whose first keys are hidden; before, all rows are shorter.
-bool MaskReader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh,
-                            Mask &mask) {
-  int64_t first = 0, count = lastVisible + 1;
-  while (first < count && atLow[first] < kHiddenBelow && atHigh[first] < kHiddenBelow)
-    ++first;
-  if (first > 0 && first < count && !mask.window && count - first >= widest)
-    mask.window = count - first;
-  if (first == 0)
+void MaskReader::readWindow(int64_t firstVisible, int64_t lastVisible, Mask &mask) {
+  int64_t count = lastVisible + 1;
+  if (firstVisible > 0 && firstVisible < count && !mask.window && count - firstVisible >= widest)
+    mask.window = count - firstVisible;
+  if (firstVisible == 0)
     widest = std::max(widest, count);
-  return first == (mask.window ? std::max<int64_t>(0, count - mask.window) : 0);
 }
 
-bool MaskReader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh,
-                         Mask &mask) {
+bool MaskReader::readScale(const Query &query, const Row::Run &atLow, const Row::Run &atHigh,
+                           Mask &mask) {
+  double slope = (atHigh.first - atLow.first) / (highScore - lowScore),
+         offset = atLow.first - slope * lowScore;
+  if (!haveScale) {
+    mask.scale = slope;
+    haveScale = true;
+  }
+  if (std::abs(slope - mask.scale) <= 1e-6 * std::abs(mask.scale) &&
+      std::abs(offset) <= 1e-6 * std::abs(mask.scale))
+    return true;
+  mask.problem = "at " + at(query, atLow.begin) + " the score is scaled by " + numberText(slope) +
+                 " and " + numberText(offset) + " is added; elsewhere the scale is " +
+                 numberText(mask.scale);
+  return false;
+}
+
+/// Keys whose scores are all the same.
+bool MaskReader::readStretch(const Query &query, const Row::Run &atLow, const Row::Run &atHigh,
+                             Mask &mask) {
+  if (std::isnan(atLow.first) || std::isnan(atHigh.first)) {
+    mask.problem = "the masked score is NaN at " + at(query, atLow.begin);
+    return false;
+  }
+  bool hidden = isHidden(atLow, atHigh);
+  // The first key after the diagonal tells which of the two kinds it is.
+  int64_t begin = atLow.begin, end = atLow.end, after = query.lastVisible + 1;
+  if (!haveKind && begin <= after && after < end) {
+    mask.causal = hidden;
+    haveKind = true;
+  }
+  int64_t visibleTo = mask.causal ? query.visibleTo : std::numeric_limits<int64_t>::max();
+  int64_t wrong = end; // the first key that should be otherwise
+  if (hidden && begin < visibleTo && end > query.visibleFrom)
+    wrong = std::max(begin, query.visibleFrom);
+  else if (!hidden && begin < query.visibleFrom)
+    wrong = begin;
+  else if (!hidden && end > visibleTo)
+    wrong = std::max(begin, visibleTo);
+  if (wrong < end) {
+    mask.problem = "its mask is not lower triangular at " + at(query, wrong) +
+                   ", where the key is " + (hidden ? "hidden" : "visible");
+    return false;
+  }
+  return hidden || readScale(query, atLow, atHigh, mask);
+}
+
+bool MaskReader::readRow(int64_t query, const Row &atLow, const Row &atHigh, Mask &mask) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
   int64_t keys = shape.back(), queries = shape[shape.size() - 2],
-          lastVisible = query + keys - queries;
-  bool windowed = readWindow(std::min(lastVisible, keys - 1), atLow, atHigh, mask);
-  for (int64_t key = 0; key < keys; ++key) {
-    if (std::isnan(atLow[key]) || std::isnan(atHigh[key])) {
-      mask.problem = "the masked score is not a number at " + at(query, key);
-      return false;
+          lastVisible = query + keys - queries, firstVisible = keys;
+  forEachStretch({&atLow, &atHigh}, [&](ArrayRef<Row::Run> runs) {
+    if (isHidden(runs[0], runs[1]))
+      return true;
+    firstVisible = runs[0].begin;
+    return false;
+  });
+  int64_t last = std::min(lastVisible, keys - 1);
+  readWindow(std::min(firstVisible, last + 1), last, mask);
+  Query expected{query, lastVisible, mask.window ? std::max<int64_t>(0, last + 1 - mask.window) : 0,
+                 lastVisible + 1};
+  bool isRead = true;
+  forEachStretch({&atLow, &atHigh}, [&](ArrayRef<Row::Run> runs) {
+    bool isConstant = runs[0].step == 0 && runs[1].step == 0;
+    for (int64_t j = runs[0].begin; isRead && j < runs[0].end; ++j) {
+      int64_t end = isConstant ? runs[0].end : j + 1;
+      isRead = readStretch(expected, {j, end, runs[0].at(j), 0}, {j, end, runs[1].at(j), 0}, mask);
+      j = end - 1;
     }
-    bool hidden = atLow[key] < kHiddenBelow && atHigh[key] < kHiddenBelow;
-    // The first key after the diagonal tells which of the two kinds it is.
-    if (key == lastVisible + 1 && !haveKind) {
-      mask.causal = hidden;
-      haveKind = true;
-    }
-    bool beforeWindow = windowed && mask.window && key <= lastVisible - mask.window;
-    if (hidden != ((mask.causal && key > lastVisible) || beforeWindow)) {
-      mask.problem = "its mask is not lower triangular at " + at(query, key) +
-                     ", where the key is " + (hidden ? "hidden" : "visible");
-      return false;
-    }
-    if (hidden)
-      continue;
-    double slope = (atHigh[key] - atLow[key]) / (highScore - lowScore),
-           offset = atLow[key] - slope * lowScore;
-    if (!haveScale) {
-      mask.scale = slope;
-      haveScale = true;
-    }
-    if (std::abs(slope - mask.scale) > 1e-6 * std::abs(mask.scale) ||
-        std::abs(offset) > 1e-6 * std::abs(mask.scale)) {
-      mask.problem = "at " + at(query, key) + " the score is scaled by " + numberText(slope) +
-                     " and " + numberText(offset) + " is added; elsewhere the scale is " +
-                     numberText(mask.scale);
-      return false;
-    }
-  }
-  return true;
+    return isRead;
+  });
+  return isRead;
 }
 
 bool MaskReader::read(SmallVector<int64_t> leading, Mask &mask) {

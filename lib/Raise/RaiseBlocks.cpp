@@ -93,12 +93,13 @@ std::optional<Seen> BlockReader::readHead(int64_t head) {
   Seen seen;
   seen.rows.assign(sequence, llvm::BitVector(sequence));
   for (int64_t i = 0; i < sequence; ++i) {
-    std::optional<std::vector<double>> row =
+    std::optional<Row> row =
         evaluator.row(bias, {0, shape[1] == 1 ? 0 : head, shape[2] == 1 ? 0 : i});
     if (!row)
       return std::nullopt;
+    std::vector<double> numbers = row->elements();
     for (int64_t j = 0; j < sequence; ++j) {
-      double number = (*row)[row->size() == 1 ? 0 : j];
+      double number = numbers[numbers.size() == 1 ? 0 : j];
       if (number < kHiddenBelow || !isVisible(i, j))
         continue;
       seen.rows[i].set(j);

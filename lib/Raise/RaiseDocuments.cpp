@@ -106,7 +106,7 @@ private:
 /// The keys that query i sees; nothing (`mask.problem`) if the bias is not a mask there.
 std::optional<std::vector<bool>> MaskOfDocuments::readRow(IndexEvaluator &evaluator, int64_t b,
                                                           int64_t i) {
-  std::optional<std::vector<double>> row = evaluator.row(bias, {b, 0, i});
+  std::optional<Row> row = evaluator.row(bias, {b, 0, i});
   if (!row) {
     mask.problem = evaluator.obstacle
                        ? ("its mask is made by " + evaluator.obstacle->getName().getStringRef() +
@@ -116,7 +116,7 @@ std::optional<std::vector<bool>> MaskOfDocuments::readRow(IndexEvaluator &evalua
     return std::nullopt;
   }
   std::vector<bool> seen;
-  for (auto [j, number] : llvm::enumerate(*row)) {
+  for (auto [j, number] : llvm::enumerate(row->elements())) {
     if (number != 0 && !(number < kHiddenBelow)) {
       mask.problem = llvm::formatv("its bias is no mask at ({0}, {1}), where it is {2}", i, j,
                                    numberText(number));

@@ -5,7 +5,8 @@
 // its first use and moves up, past the first uses of buckets before it, while the bytes gathered
 // and not yet used stay within the bound. One bucket ahead is always allowed: without it, no gather
 // is hidden. If a value that the forward pass gathered is still alive where the backward pass would
-// gather it, it is reused.
+// gather it, it is reused. A parameter that is gathered over one axis after another joins as a whole:
+// one collective per axis, each a bucket ahead of the next one, so that both are hidden.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@ using namespace partita;
 
 namespace {
 
-/// Gathers that become one collective.
+/// Gathers that become one collective; or one per axis, with those whose results they gather.
 struct Bucket {
   SmallVector<zero::GatherOp> members;
   Operation *firstUse = nullptr;
@@ -56,10 +57,31 @@ private:
     return first == second && provenance::isBackward(a) == provenance::isBackward(b);
   }
 
+  /// Returns the gather over another axis whose result this one alone gathers, or null.
+  static zero::GatherOp innerOf(zero::GatherOp op) {
+    auto inner = op.getShards()[0].getDefiningOp<zero::GatherOp>();
+    bool belongs = inner && inner.getShards().size() == 1 && inner->hasOneUse() &&
+                   inner->getBlock() == op->getBlock();
+    return belongs ? inner : zero::GatherOp();
+  }
+
+  /// Returns true if both gather over the same axes, for the same pass.
+  static bool isLike(zero::GatherOp a, zero::GatherOp b) {
+    if (a.getAxisAttr() != b.getAxisAttr() || a.getAgain() != b.getAgain())
+      return false;
+    zero::GatherOp innerA = innerOf(a), innerB = innerOf(b);
+    return innerA && innerB ? isLike(innerA, innerB) : !innerA && !innerB;
+  }
+
   void run(Block *block) {
+    llvm::DenseSet<Operation *> inner;
+    for (auto op : block->getOps<zero::GatherOp>())
+      if (op.getShards().size() == 1 && innerOf(op))
+        inner.insert(innerOf(op));
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
-      if (op.getShards().size() == 1 && train::parameterReadBy(op.getShards()[0]))
+      if (op.getShards().size() == 1 && !inner.contains(op) &&
+          train::parameterReadBy(op.getShards()[0]))
         if (Operation *use = analysis::firstUse(op))
           gathers.push_back({use, op});
     if (gathers.empty())
@@ -72,8 +94,7 @@ private:
     for (auto [use, op] : gathers) {
       int64_t bytes = bytesOf(op.getFull().getTypes());
       bool joins = !buckets.empty() && sameLayer(buckets.back().firstUse, use) &&
-                   buckets.back().members.front().getAxisAttr() == op.getAxisAttr() &&
-                   buckets.back().members.front().getAgain() == op.getAgain() &&
+                   isLike(buckets.back().members.front(), op) &&
                    buckets.back().bytes + bytes <= bucketBytes;
       if (!joins)
         buckets.push_back({{}, use, 0});
@@ -86,13 +107,21 @@ private:
   /// Places buckets from the first on, so that each may pass those already placed.
   void place(MutableArrayRef<Bucket> buckets) {
     fullTensors.clear();
+    Operation *previous = nullptr; // moment
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
       Operation *moment = buckets[analysis::aheadOf(buckets, i, aheadBytes)].firstUse;
       elideWhatIsAlive(bucket, moment);
       if (bucket.members.empty())
         continue;
       ahead += moment != bucket.firstUse;
-      join(bucket, moment);
+      SmallVector<FlatSymbolRefAttr> parameters;
+      for (zero::GatherOp op : bucket.members)
+        parameters.push_back(train::parameterReadBy(op.getShards()[0]));
+      bool isAhead = previous && previous->isBeforeInBlock(moment);
+      zero::GatherOp joined = join(bucket.members, moment, isAhead ? previous : moment);
+      previous = moment;
+      for (auto [parameter, full] : llvm::zip(parameters, joined.getFull()))
+        fullTensors[parameter] = full;
     }
   }
 
@@ -112,8 +141,12 @@ private:
         return false;
       op->getResult(0).replaceAllUsesWith(full);
       op->erase();
-      if (Operation *fetch = shard.getDefiningOp(); isOpTriviallyDead(fetch))
-        fetch->erase();
+      while (Operation *made = shard.getDefiningOp()) { // a gather over another axis, a fetch
+        if (!isOpTriviallyDead(made) || made->getNumOperands() != 1)
+          break;
+        shard = made->getOperand(0);
+        made->erase();
+      }
       ++elided;
       return true;
     });
@@ -129,27 +162,35 @@ private:
     op->moveBefore(before);
   }
 
-  void join(const Bucket &bucket, Operation *before) {
+  /// Joins the gathers before this op, and those whose results they gather before that one.
+  static zero::GatherOp join(ArrayRef<zero::GatherOp> members, Operation *before,
+                             Operation *innerBefore) {
+    if (innerOf(members.front())) {
+      SmallVector<zero::GatherOp> inner;
+      for (zero::GatherOp op : members)
+        inner.push_back(innerOf(op));
+      join(inner, innerBefore, innerBefore);
+    }
     OpBuilder builder(before);
     SmallVector<Value> shards;
     SmallVector<Type> types;
     SmallVector<Location> locs;
-    for (zero::GatherOp op : bucket.members) {
+    for (zero::GatherOp op : members) {
       bringBefore(op.getShards()[0].getDefiningOp(), before);
       llvm::append_range(shards, op.getShards());
       llvm::append_range(types, op->getResultTypes());
       locs.push_back(op.getLoc());
     }
-    zero::GatherOp first = bucket.members.front();
+    zero::GatherOp first = members.front();
     auto joined =
         zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, shards,
                                first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
-    for (auto [op, full] : llvm::zip(bucket.members, joined.getFull())) {
+    for (auto [op, full] : llvm::zip(members, joined.getFull())) {
       Operation *single = op;
-      fullTensors[train::parameterReadBy(single->getOperand(0))] = full;
       single->getResult(0).replaceAllUsesWith(full);
       single->erase();
     }
+    return joined;
   }
 
   llvm::DenseMap<Attribute, Value> fullTensors; ///< by parameter, gathered so far

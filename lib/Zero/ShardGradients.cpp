@@ -39,21 +39,23 @@ struct ZeroShardGradients : partita::impl::ZeroShardGradientsPassBase<ZeroShardG
     getOperation().walk([&](train::AccumulateOp loop) { loops.push_back(loop); });
     for (train::AccumulateOp loop : loops)
       for (OpResult sum : loop->getResults())
-        moveInto(loop, sum);
+        while (moveInto(loop, sum)) // once per axis
+          ++sharded;
   }
 
 private:
-  void moveInto(train::AccumulateOp loop, OpResult sum) {
+  /// Moves the reduce-scatter of the sum, if that is all that uses it, into the loop.
+  static bool moveInto(train::AccumulateOp loop, OpResult sum) {
     if (!sum.hasOneUse())
-      return;
+      return false;
     // A sum in 32 bits is rounded before it is communicated.
     auto cast = dyn_cast<tx::CastOp>(*sum.getUsers().begin());
     Value exchanged = cast ? cast.getResult() : Value(sum);
     if (!exchanged.hasOneUse())
-      return;
+      return false;
     auto scatter = dyn_cast<zero::ReduceScatterOp>(*exchanged.getUsers().begin());
     if (!scatter || scatter.getValues().size() != 1)
-      return;
+      return false;
     OpOperand &summand = loop.getPart(sum.getResultNumber());
     OpBuilder builder(summand.getOwner());
     auto inside = llvm::cast<zero::ReduceScatterOp>(builder.clone(*scatter));
@@ -75,7 +77,7 @@ private:
       scatter.getShards()[0].replaceAllUsesWith(sum);
     }
     scatter.erase();
-    ++sharded;
+    return true;
   }
 };
 

@@ -1,8 +1,9 @@
 //===- ShardParameters.cpp - each rank keeps a shard of every parameter -----------------------===//
 //
 // The gather replaces the conjugate `f`: if the ranks of the axis work on different samples, its
-// adjoint is a reduce-scatter. The `f` of other axes moves before the gather, onto the shard, so that
-// those ranks reduce shards, too. Its cause is that of the `f`, also for gathers of inference and
+// adjoint is a reduce-scatter. Over two axes there is one gather each, that of the nearer ranks last,
+// of shards. The `f` of other axes moves before the gathers, onto the shard, so that those ranks
+// reduce shards, too. Its cause is that of the `f`, also for gathers of inference and
 // evaluation, which have none, and where several pipeline stages share the parameter.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -10,7 +11,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Zero/Causes.h"
-#include "lib/Zero/ShardingAxis.h"
+#include "lib/Zero/ShardingAxes.h"
 #include "lib/Zero/SyncEach.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
@@ -45,25 +46,36 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     if (stage < 3)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = zero::requireShardingAxis(module, "zero stage 3 splits the parameters");
-    if (!axis)
+    axes = zero::requireShardingAxes(module, "zero stage 3 splits the parameters");
+    if (axes.empty())
       return signalPassFailure();
     SmallVector<train::ReadOp> reads;
     module.walk([&](train::ReadOp read) { reads.push_back(read); });
     SymbolTable symbols(module);
     for (train::ReadOp read : reads)
-      if (par::FOp f = conjugateBehind(read.getResult()))
-        reasons.try_emplace(read.getSymbolAttr().getAttr(), f.getLoc());
+      for (StringAttr axis : axes)
+        if (par::FOp f = conjugateBehind(read.getResult(), axis))
+          reasons.try_emplace({read.getSymbolAttr().getAttr(), axis}, f.getLoc());
     for (train::ReadOp read : reads)
-      if (symbols.lookup<train::ParameterOp>(read.getSymbol()) && isSharded(read.getType()))
-        shard(read);
+      if (symbols.lookup<train::ParameterOp>(read.getSymbol()))
+        if (SmallVector<StringAttr> over = shardedOver(read.getType()); !over.empty())
+          shard(read, over);
     module.walk([&](train::InitialValueOp initial) {
-      if (symbols.lookup<train::ParameterOp>(initial.getSymbol()) && isSharded(initial.getType()))
-        initial.getResult().setType(zero::shardType(initial.getType(), axis, mesh));
+      if (symbols.lookup<train::ParameterOp>(initial.getSymbol()))
+        if (SmallVector<StringAttr> over = shardedOver(initial.getType()); !over.empty())
+          initial.getResult().setType(zero::shardType(initial.getType(), over, mesh));
     });
   }
 
 private:
+  /// An axis that cuts a parameter, what is gathered over it, and why.
+  struct Cut {
+    StringAttr axis;
+    Type whole;
+    Location loc;
+  };
+  using Cuts = SmallVector<Cut, 2>;
+
   LogicalResult checkStrategy(ModuleOp module) {
     bool splits = strategy == "full-shard" || strategy == "shard-grad-op";
     if (strategy == "none" || (splits ? stage == 3 : strategy == "no-shard" && stage == 0))
@@ -76,22 +88,22 @@ private:
                               << "; leave out one of the two";
   }
 
-  /// All reads and initial values of a parameter have one type, so the result is the same for all
-  /// of them.
-  bool isSharded(Type type) {
-    return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&
-           cast<RankedTensorType>(type).getNumElements() > keep &&
-           zero::shardType(type, axis, mesh);
+  /// The axes over which a parameter is sharded. All reads and initial values of a parameter have
+  /// one type, so the result is the same for all of them.
+  SmallVector<StringAttr> shardedOver(Type type) const {
+    if (cast<RankedTensorType>(type).getNumElements() <= keep)
+      return {};
+    return zero::sharedBy(type, axes, mesh);
   }
 
   /// The `f` over the axis after the value or others like it; null for a program without gradients.
-  par::FOp conjugateBehind(Value value) const {
+  static par::FOp conjugateBehind(Value value, StringAttr axis) {
     for (Operation *user : value.getUsers()) {
       auto f = dyn_cast<par::FOp>(user);
       if (f && f.getAxisAttr() == axis)
         return f;
       if (isa<TransparentInterface>(user) && user->getNumResults() == 1)
-        if (par::FOp behind = conjugateBehind(user->getResult(0)))
+        if (par::FOp behind = conjugateBehind(user->getResult(0), axis))
           return behind;
     }
     return {};
@@ -110,7 +122,7 @@ private:
     return value;
   }
 
-  void shard(train::ReadOp read) {
+  void shard(train::ReadOp read, ArrayRef<StringAttr> over) {
     SmallVector<par::FOp> conjugates;
     Value used = lastConjugate(read.getResult(), conjugates);
     Type full = used.getType();
@@ -118,15 +130,20 @@ private:
     for (OpOperand &use : used.getUses())
       uses.push_back(&use);
     Value shard = read.getResult();
-    shard.setType(zero::shardType(shard.getType(), axis, mesh));
+    shard.setType(zero::shardType(shard.getType(), over, mesh));
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);
-    std::optional<Location> reason = reasons.lookup(read.getSymbolAttr().getAttr());
-    Location loc = zero::withRole(read.getLoc(), reason, par::Role::Kept);
+    Cuts cuts;
+    for (auto [i, axis] : llvm::enumerate(over)) {
+      std::optional<Location> reason = reasons.lookup({read.getSymbolAttr().getAttr(), axis});
+      cuts.push_back({axis, i == 0 ? full : zero::shardType(full, over.take_front(i), mesh),
+                      zero::withRole(read.getLoc(), reason, par::Role::Kept)});
+    }
     for (par::FOp f : conjugates) {
-      if (f.getAxisAttr() == axis) {
+      auto *cut = llvm::find_if(cuts, [&](const Cut &cut) { return cut.axis == f.getAxisAttr(); });
+      if (cut != cuts.end()) {
         // keeps the reason for reducing the gradient
-        loc = par::withRole(f.getLoc(), f.getLoc(), par::Role::Kept);
+        cut->loc = par::withRole(f.getLoc(), f.getLoc(), par::Role::Kept);
         continue;
       }
       par::Layout layout = par::Layout::of(shard.getType());
@@ -134,7 +151,7 @@ private:
       shard = par::FOp::create(builder, f.getLoc(), par::withLayout(shard.getType(), layout), shard,
                                f.getAxisAttr());
     }
-    gatherForUses(builder, loc, shard, uses, full);
+    gatherForUses(builder, shard, uses, cuts);
     for (par::FOp f : llvm::reverse(conjugates))
       f.erase();
   }
@@ -170,8 +187,8 @@ private:
 
   /// Gathers before the first use in each block that uses the full value: in a loop over
   /// micro-batches, no full value outlives a micro-batch.
-  void gatherForUses(OpBuilder &builder, Location loc, Value shard, ArrayRef<OpOperand *> uses,
-                     Type full) {
+  void gatherForUses(OpBuilder &builder, Value shard, ArrayRef<OpOperand *> uses,
+                     const Cuts &cuts) {
     llvm::MapVector<Block *, OpOperand *> firstUses;
     for (OpOperand *use : uses) {
       Operation *op = needs(use, shard);
@@ -182,19 +199,22 @@ private:
     for (auto [block, first] : firstUses) {
       builder.setInsertionPoint(needs(first, shard));
       ++gathers;
-      Location here = inLayerOf(first->getOwner(), loc);
-      auto gather = zero::GatherOp::create(builder, here, TypeRange(full), shard, axis,
-                                           builder.getStringAttr("parameter"),
-                                           /*again=*/UnitAttr());
+      Value gathered = shard;
+      for (const Cut &cut : llvm::reverse(cuts))
+        gathered = zero::GatherOp::create(builder, inLayerOf(first->getOwner(), cut.loc),
+                                          TypeRange(cut.whole), gathered, cut.axis,
+                                          builder.getStringAttr("parameter"), /*again=*/UnitAttr())
+                       .getResult(0);
       for (OpOperand *use : uses)
         if (needs(use, shard)->getBlock() == block)
-          use->set(gather.getResult(0));
+          use->set(gathered);
     }
   }
 
   par::MeshAttr mesh;
-  StringAttr axis;
-  llvm::DenseMap<StringAttr, std::optional<Location>> reasons; ///< of each parameter: its `f`'s
+  SmallVector<StringAttr> axes;
+  /// Of each parameter: its `f`'s, by axis.
+  llvm::DenseMap<std::pair<StringAttr, StringAttr>, std::optional<Location>> reasons;
 };
 
 } // namespace

@@ -9,7 +9,7 @@
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Zero/Causes.h"
-#include "lib/Zero/ShardingAxis.h"
+#include "lib/Zero/ShardingAxes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Zero/Passes.h"
 
@@ -35,9 +35,9 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     if (stage < 1)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = zero::requireShardingAxis(module, "zero stage " + Twine(stage.getValue()) +
+    axes = zero::requireShardingAxes(module, "zero stage " + Twine(stage.getValue()) +
                                                  " splits the optimizer's states");
-    if (!axis)
+    if (axes.empty())
       return signalPassFailure();
     SmallVector<train::OptimizerInterface> updates;
     module.walk([&](Operation *op) {
@@ -92,10 +92,11 @@ private:
   void shard(train::OptimizerInterface update) {
     Type full = update->getOperand(0).getType();
     // Values that ranks do not update alike cannot be sharded among them.
-    RankedTensorType shard = zero::shardType(full, axis, mesh);
-    if (!shard || par::Layout::of(full).kind(axis) != par::Kind::Invariant)
+    SmallVector<StringAttr> over = zero::sharedBy(full, axes, mesh);
+    if (over.empty())
       return;
     ++sharded;
+    RankedTensorType shard = zero::shardType(full, over, mesh);
     for (train::StateOp state : train::stateSymbols(update))
       for (Value access : accesses.lookup(state.getSymNameAttr()))
         access.setType(shard);
@@ -104,22 +105,29 @@ private:
     Value rounded = update.getRounded(), updated = rounded ? rounded : update->getResult(0);
     full = updated.getType();
     if (!rounded)
-      takeShard(update.getUpdatedValue(), shard, update);
-    takeShard(gradient, shard, update);
+      takeShard(update.getUpdatedValue(), over, update);
+    takeShard(gradient, over, update);
     for (Value result : update->getResults())
       result.setType(shard.clone(getElementTypeOrSelf(result.getType())));
     OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
     Location reason = zero::withRole(update->getLoc(), reduced, par::Role::Update);
-    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(full), updated, axis,
+    Value gathered = updated;
+    Operation *first = nullptr;
+    for (; !over.empty(); over.pop_back()) { // in the reverse order of the cuts
+      Type type = over.size() == 1 ? full : zero::shardType(full, ArrayRef(over).drop_back(), mesh);
+      auto gather = zero::GatherOp::create(builder, reason, TypeRange(type), gathered, over.back(),
                                            builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());
-    updated.replaceAllUsesExcept(gathered.getResult(0), gathered);
+      first = first ? first : gather;
+      gathered = gather.getResult(0);
+    }
+    updated.replaceAllUsesExcept(gathered, first);
   }
 
   /// Replaces a value or gradient by its shard in its update, and in norms, which count each
   /// element once.
-  void takeShard(Value full, RankedTensorType shard, train::OptimizerInterface update) {
+  void takeShard(Value full, ArrayRef<StringAttr> over, train::OptimizerInterface update) {
     auto needsShard = [&](Operation *op) {
       return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
     };
@@ -128,13 +136,16 @@ private:
       if (needsShard(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
         first = user;
     OpBuilder builder(first);
-    Value taken = zero::ShardOp::create(
-        builder, update->getLoc(), shard.clone(getElementTypeOrSelf(full.getType())), full, axis);
+    Value taken = full;
+    for (size_t i = 0; i < over.size(); ++i)
+      taken = zero::ShardOp::create(builder, update->getLoc(),
+                                    zero::shardType(full.getType(), over.take_front(i + 1), mesh),
+                                    taken, over[i]);
     full.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsShard(use.getOwner()); });
   }
 
   par::MeshAttr mesh;
-  StringAttr axis;
+  SmallVector<StringAttr> axes;
   /// Reads and initial values of each symbol, in all functions.
   llvm::DenseMap<StringAttr, SmallVector<Value, 2>> accesses;
 };

@@ -313,6 +313,16 @@ TEST(Combinations, OneDataParallelRank) {
   EXPECT_EQ(outcome.plan("offload"), "optimizer");
 }
 
+TEST(Combinations, RanksOfASequenceShareTheState) {
+  StringRef text = R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 1000},
+    "sequence_parallel_size": 2})";
+  Outcome outcome = resolveText(text, factsOf({{"cp", 2}}));
+  ASSERT_TRUE(outcome.ok) << outcome.said;
+  EXPECT_EQ(outcome.plan("zero-stage"), "3");
+  EXPECT_EQ(outcome.plan("prefetch-bytes"), "4000");
+  EXPECT_EQ(outcome.plan("context-parallel"), "all-to-all");
+}
+
 TEST(Combinations, RanksOfTpReduceNoGradients) {
   StringRef text =
       R"({"zero_optimization": {"reduce_bucket_size": 100}, "communication_data_type": "bf16"})";

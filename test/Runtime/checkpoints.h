@@ -124,28 +124,35 @@ inline std::vector<Splits> andFlat(std::vector<Splits> splits, int axis) {
 
 inline std::vector<Plan> plans() {
   std::vector<Splits> full = repeated({}), flat = repeated({{kFlat, 0}}), tp = tensorParallel(0);
-  return {{{}, full, full},
-          {{{"dp", 2}}, full, full},
-          {{{"dp", 2}}, full, flat},
-          {{{"dp", 3}}, flat, flat},
-          {{{"dp", 16}}, full, flat}, // more ranks than the bias has elements
-          {{{"tp", 2}}, tp, tp},
-          {{{"tp", 4}}, tp, tp}, // the table's rows: 2, 2, 2, 1
-          {{{"dp", 2}, {"tp", 2}}, tensorParallel(1), andFlat(tensorParallel(1), 0)},
-          {{{"tp", 4}, {"dp", 3}}, andFlat(tp, 1), andFlat(tp, 1)},
-          {{{"dp", 2}, {"fsdp", 2}}, repeated({{kFlat, 1}}), repeated({{kFlat, 0}, {kFlat, 1}})},
-          {{{"a", 2}, {"b", 2}},
-           {{{1, 0}}, {{0, 0}, {1, 1, 3}}, {{0, 0}, {0, 1, 4}}, {}},
-           {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}},
-          // Stages: outermost, with the table on the first and the last; alone, where rank 0 has
-          // only the scalar; innermost.
-          {{{"pp", 3}, {"dp", 2}}, full, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
-          {{{"pp", 2}}, full, full, 0, {{1}, {1}, {1}, {1}}},
-          {{{"dp", 2}, {"tp", 2}, {"pp", 2}},
-           andFlat(tensorParallel(1), 0),
-           andFlat(tensorParallel(1), 0),
-           2,
-           {{0, 1}, {1}, {0}, {1}}}};
+  return {
+      {{}, full, full},
+      {{{"dp", 2}}, full, full},
+      {{{"dp", 2}}, full, flat},
+      {{{"dp", 3}}, flat, flat},
+      {{{"dp", 16}}, full, flat}, // more ranks than the bias has elements
+      {{{"tp", 2}}, tp, tp},
+      {{{"tp", 4}}, tp, tp}, // the table's rows: 2, 2, 2, 1
+      {{{"dp", 2}, {"tp", 2}}, tensorParallel(1), andFlat(tensorParallel(1), 0)},
+      {{{"tp", 4}, {"dp", 3}}, andFlat(tp, 1), andFlat(tp, 1)},
+      {{{"dp", 2}, {"fsdp", 2}}, repeated({{kFlat, 1}}), repeated({{kFlat, 0}, {kFlat, 1}})},
+      {{{"a", 2}, {"b", 2}},
+       {{{1, 0}}, {{0, 0}, {1, 1, 3}}, {{0, 0}, {0, 1, 4}}, {}},
+       {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}},
+      // Stages: outermost, with the table on the first and the last; alone, where rank 0 has
+      // only the scalar; innermost.
+      {{{"pp", 3}, {"dp", 2}}, full, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
+      {{{"pp", 2}}, full, full, 0, {{1}, {1}, {1}, {1}}},
+      {{{"dp", 2}, {"tp", 2}, {"pp", 2}},
+       andFlat(tensorParallel(1), 0),
+       andFlat(tensorParallel(1), 0),
+       2,
+       {{0, 1}, {1}, {0}, {1}}},
+      // Shards of shards, each with padding of its own: of the bias's 5 elements 3 and 2, and of
+      // these the last ranks none. Beside tp, whose shards of the table are padded too.
+      {{{"dp", 4}, {"cp", 2}}, full, andFlat(repeated({{kFlat, 1}}), 0)},
+      {{{"dp", 2}, {"cp", 3}, {"tp", 4}},
+       andFlat(andFlat(tensorParallel(2), 1), 0),
+       andFlat(andFlat(tensorParallel(2), 1), 0)}};
 }
 
 inline float valueOf(size_t tensor, int64_t element, int64_t save) {

@@ -74,6 +74,20 @@ TEST(Layout, RunsCoverTheShardInOrder) {
     for (int64_t i = 0; i < global.elements(); ++i)
       EXPECT_EQ(int64_t(covered.count(i)), copies);
   }
+  // Of 8 elements the ranks of "b" have 3, 3 and 2, those of "a" 2 and 1 of 3, or 2 and none of 2 and a padding one.
+  std::map<int64_t, std::vector<int64_t>> nested;
+  for (int r = 0; r < 6; ++r) {
+    Rank rank;
+    setCoordinates(rank, program, r);
+    forRuns(program, rank.coordinates, Shape{2, 4}, Splits{{kFlat, 1}, {kFlat, 0}},
+            [&](int64_t g, int64_t l, int64_t n) {
+              EXPECT_EQ(l, 0);
+              for (int64_t i = 0; i < n; ++i)
+                nested[r].push_back(g + i);
+            });
+  }
+  EXPECT_EQ(nested, (std::map<int64_t, std::vector<int64_t>>{
+                        {0, {0, 1}}, {1, {3, 4}}, {2, {6, 7}}, {3, {2}}, {4, {5}}}));
   // Rank 0 of "b" has the first third of each of two blocks of six.
   Splits blocked{{1, 1, 2}};
   int first[kMaxAxes] = {};

@@ -1,8 +1,8 @@
-// RUN: partita-opt %s --zero-shard-parameters | FileCheck %s
-// RUN: partita-opt %s --zero-shard-parameters=keep=24 | FileCheck %s --check-prefix=KEEP
-// RUN: partita-opt %s --zero-shard-parameters=stage=2 | FileCheck %s --check-prefix=BELOW
-// RUN: partita-opt %s --zero-shard-parameters=sync-each=step | FileCheck %s --check-prefix=STEP
-// RUN: partita-opt %s --zero-shard-parameters=strategy=full-shard | FileCheck %s
+// RUN: partita-opt %s --split-input-file --zero-shard-parameters | FileCheck %s
+// RUN: partita-opt %s --split-input-file --zero-shard-parameters=keep=24 | FileCheck %s --check-prefix=KEEP
+// RUN: partita-opt %s --split-input-file --zero-shard-parameters=stage=2 | FileCheck %s --check-prefix=BELOW
+// RUN: partita-opt %s --split-input-file --zero-shard-parameters=sync-each=step | FileCheck %s --check-prefix=STEP
+// RUN: partita-opt %s --split-input-file --zero-shard-parameters=strategy=full-shard | FileCheck %s
 // RUN: not partita-opt %s --zero-shard-parameters="stage=2 strategy=full-shard" 2>&1 | FileCheck %s --check-prefix=STAGE
 // STAGE: error: fsdp strategy full-shard is zero stage 3, the plan says stage 2; leave out one of the two
 // KEEP-NOT: flat
@@ -79,5 +79,25 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     %t = train.read @still : tensor<4xf32> loc("still")
     %y = tx.add %s, %t {train.layer = #train.layer<1 of 2>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+// Ranks of cp have the same parameters: those of dp, which are farther, gather the shards that they cut. 15 elements: 8 of the first rank of cp,
+// of which the second of dp has 4.
+module attributes {par.mesh = #par.mesh<dp = 2, cp = 2>} {
+  train.parameter @w : tensor<3x5xf32>
+  // CHECK-LABEL: func @nested
+  // CHECK: %[[W:.*]] = train.read @w : tensor<4xf32, #par.place<[3, 5], flat [cp, dp]>>
+  // CHECK-NEXT: %[[DP:.*]] = zero.gather %[[W]] over "dp" because "parameter" : {{.*}} -> tensor<8xf32, #par.place<[3, 5], replicated [dp], flat [cp]>>
+  // CHECK-NEXT: %[[CP:.*]] = zero.gather %[[DP]] over "cp" because "parameter" : {{.*}} -> tensor<3x5xf32, #par.place<[3, 5], replicated [cp, dp]>>
+  // CHECK-NEXT: tx.matmul %arg0, %[[CP]]
+  func.func @nested(%x: tensor<2x3xf32, #par.place<[8 @dp @cp, 3]>>) -> tensor<2x5xf32, #par.place<[8 @dp @cp, 5]>> {
+    %w = train.read @w : tensor<3x5xf32>
+    %1 = par.f %w over "dp" : tensor<3x5xf32> -> tensor<3x5xf32, #par.place<[3, 5], replicated [dp]>>
+    %2 = par.f %1 over "cp" : tensor<3x5xf32, #par.place<[3, 5], replicated [dp]>> -> tensor<3x5xf32, #par.place<[3, 5], replicated [cp, dp]>>
+    %y = tx.matmul %x, %2 : (tensor<2x3xf32, #par.place<[8 @dp @cp, 3]>>, tensor<3x5xf32, #par.place<[3, 5], replicated [cp, dp]>>) -> tensor<2x5xf32, #par.place<[8 @dp @cp, 5]>>
+    return %y : tensor<2x5xf32, #par.place<[8 @dp @cp, 5]>>
   }
 }

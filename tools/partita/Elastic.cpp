@@ -82,18 +82,20 @@ std::string ElasticSizes::text() const {
          join(map_range(sizes, [](int64_t each) { return std::to_string(each); }), ",");
 }
 
-/// Returns the number of ranks over which the mesh's other axes split a batch.
-static int64_t otherDataRanks(const ElasticSizes &elastic, const Plan &plan) {
+/// Returns the number of ranks over which the mesh's other axes split this.
+static int64_t otherRanks(const ElasticSizes &elastic, const Plan &plan, par::Splits what) {
   int64_t ranks = 1;
   for (const auto &[axis, size] : plan.mesh())
-    if (axis != elastic.axis && par::splitsBatch(axis))
+    if (axis != elastic.axis && par::splits(axis, what))
       ranks *= size;
   return ranks;
 }
 
 std::string partita::tool::checkElastic(const ElasticSizes &elastic, const ElasticBatch &batch,
                                         const Plan &plan) {
-  int64_t planned = 0, most = elastic.sizes.back(), others = otherDataRanks(elastic, plan);
+  int64_t planned = 0, most = elastic.sizes.back(),
+          others = otherRanks(elastic, plan, par::Splits::Batch),
+          sharing = others * otherRanks(elastic, plan, par::Splits::Context);
   for (const auto &[axis, size] : plan.mesh())
     if (axis == elastic.axis)
       planned = size;
@@ -102,7 +104,7 @@ std::string partita::tool::checkElastic(const ElasticSizes &elastic, const Elast
     return elastic.text() + ": the plan is that of the largest size, so --mesh must have " +
            wanted + (planned ? ", not " + elastic.axis + "=" + std::to_string(planned) : "");
   }
-  if (most > 1 && elastic.sizes.front() == 1 && others == 1 && plan.get("zero-stage") != "0") {
+  if (most > 1 && elastic.sizes.front() == 1 && sharing == 1 && plan.get("zero-stage") != "0") {
     ElasticSizes larger = elastic;
     larger.sizes.erase(larger.sizes.begin());
     return elastic.text() + ": with " + elastic.axis +
@@ -138,7 +140,7 @@ Request partita::tool::requestFor(int64_t size, const ElasticSizes &elastic,
   result.plan.set("mesh", mesh);
   if (batch.dimNames.empty())
     return result;
-  int64_t ranks = size * otherDataRanks(elastic, request.plan);
+  int64_t ranks = size * otherRanks(elastic, request.plan, par::Splits::Batch);
   int64_t ofRank = batch.samples() / ranks;
   int64_t ofMicroBatch = std::max<int64_t>(
       1, batch.microBatch / (ranks / size * elastic.sizes.back())); // as in the plan

@@ -113,14 +113,14 @@ def forget_paths(model):
                                  r'File "\1\2"', entry.value)
 
 
-def strip_weights(model):
-    """Removes the values of the model's weights, keeping names, types and shapes. Also removes
-    exporters' debugging data (metadata, stack traces), which is most of the rest."""
+def strip_weights(model, keep=()):
+    """Removes the values of the model's weights but for those named in `keep`, keeping names, types and
+    shapes. Also removes exporters' debugging data (metadata, stack traces), which is most of the rest."""
     for tensor in model.graph.initializer:
         elements = 1
         for extent in tensor.dims:
             elements *= extent
-        if tensor.data_type in FLOATS and len(tensor.dims) >= 1 and elements > 1:
+        if tensor.name not in keep and tensor.data_type in FLOATS and len(tensor.dims) >= 1 and elements > 1:
             for field in VALUE_FIELDS:
                 tensor.ClearField(field)
     for node in model.graph.node:

@@ -28,15 +28,14 @@ def perhaps(random_numbers, share, *options):
 def plan(numbers):
     """Returns a model and the options of a plan for it."""
     model = numbers.choice(MODELS)
-    mesh = perhaps(numbers, 0.25, "pp=2") + perhaps(numbers, 0.4, "dp=2") + [f"cp={numbers.choice([2, 2, 4])}"] + perhaps(numbers, 0.4, "tp=2")
+    mesh = perhaps(numbers, 0.25, "pp=2") + perhaps(numbers, 0.4, numbers.choice(["dp=2", "dp=2", "fsdp=2"])) + [f"cp={numbers.choice([2, 2, 4])}"] + perhaps(numbers, 0.4, "tp=2")
     options = ["--dim", "batch=4", "--dim", "sequence=" + numbers.choice(["8", "8", "12", "16"]), "--mesh", ",".join(mesh),
                "--context-parallel", numbers.choice(["ring", "ring", "all-to-all", "auto"])]
     if "t5" in model:
         options += ["--dim", "decoder_sequence=" + numbers.choice("48")]
     if "bert" in model:
         options += ["--objective", "masked"]
-    if "dp=2" in mesh:
-        options += ["--zero-stage", numbers.choice("0123")]
+    options += ["--zero-stage", numbers.choice("0123")]
     if "tp=2" in mesh:
         options += perhaps(numbers, 0.4, "--sequence-parallel")
     options += perhaps(numbers, 0.4, "--recompute", numbers.choice(["selective", "block"]))

@@ -23,6 +23,10 @@ STATES = [
     ("stage 1, hybrid", "dp=2,fsdp=2", ["--zero-stage", "1"]),
     ("stage 2, hybrid", "dp=2,fsdp=2", ["--zero-stage", "2"]),
     ("stage 3, hybrid", "dp=2,fsdp=2", ["--zero-stage", "3"]),
+    ("stage 0, context", "dp=2,cp=2", ["--zero-stage", "0"]),
+    ("stage 1, context", "dp=2,cp=2", ["--zero-stage", "1"]),
+    ("stage 2, context", "dp=2,cp=2", ["--zero-stage", "2"]),
+    ("stage 3, context", "dp=2,cp=2", ["--zero-stage", "3"]),
 ]
 TENSOR = [("", []), (", tp", []), (", tp, sequence", ["--sequence-parallel"])]
 ALL = "optimizer,parameters,activations"

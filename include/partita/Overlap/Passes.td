@@ -167,7 +167,7 @@ def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
   let description = [{
     Phase: overlap.
 
-    Like `bucket-all-reduces`, for the `zero.gather` of updated parameters. Runs after `order-updates`, which determines the order of
+    Like `bucket-all-reduces`, for the `zero.gather` of updated parameters, and of gradients summed as shards. Runs after `order-updates`, which determines the order of
     updates.
 
     ```mlir

@@ -3,7 +3,7 @@
 // ZeRO (Rajbhandari et al., arXiv 1910.02054) as algebra on the data-parallel program: every rank of dp has the same
 // states and makes the same update, so each rank can keep and update one shard of the states. If the mesh has an axis
 // fsdp, the state is sharded over fsdp and replicated over dp (hybrid sharding, arXiv 2304.11277): read fsdp for dp
-// below.
+// below. Ranks of cp have the same states too: with them, each op below is one per axis, and a shard is cut again.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -100,6 +100,28 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
+def ZeroNestReductionsPass : Pass<"zero-nest-reductions", "::mlir::ModuleOp"> {
+  let summary = "sums gradients over several axes by scattering, summing and gathering shards, as over one axis";
+  let description = [{
+    Phase: states.
+
+    A gradient that is summed over one axis after another (dp and cp, dp and fsdp) is scattered over the axis further in in the mesh, summed as
+    a shard over the other one, and gathered: with c and d ranks 2 (cd - 1)/(cd) of its bytes instead of 2 (c - 1)/c + 2 (d - 1)/d, and only
+    2 (d - 1)/d of 1/c of them between the far ranks. A tensor whose padding would cost more than that saves stays as it is.
+
+    ```mlir
+    %1 = par.all_reduce %dw over "dp" because "gradient" ...
+    %g = par.all_reduce %1 over "cp" because "gradient" ... -> tensor<4x6xf32>
+    // becomes
+    %1 = zero.reduce_scatter %dw over "cp" because "gradient" ... -> tensor<12xf32, #par.place<[4, 6], partial [dp], flat [cp]>>
+    %2 = par.all_reduce %1 over "dp" because "gradient" ... -> tensor<12xf32, #par.place<[4, 6], flat [cp]>>
+    %g = zero.gather %2 over "cp" because "gradient" ... -> tensor<4x6xf32>
+    ```
+  }];
+  let statistics = [Statistic<"nested", "nested", "gradients summed as shards">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::zero::ZeroDialect"];
+}
+
 def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::ModuleOp"> {
   let summary = "joins the gathers of a layer's parameters into buckets and places them ahead of their use, within a bound";
   let description = [{
@@ -109,7 +131,7 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     gathered before the first use of the previous bucket, so that it overlaps with the work on that one. It is gathered even earlier
     as long as all buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program,
     and its buffer is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it
-    uses that value (unless `always`).
+    uses that value (unless `always`). What is gathered over two axes is gathered over the first of them one bucket earlier.
 
     ```mlir
     %1 = zero.gather %a over "dp" because "parameter"

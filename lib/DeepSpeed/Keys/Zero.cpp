@@ -127,7 +127,7 @@ Section partita::config::zeroKeys() { return {"ZeRO", kZeroRows}; }
 /// Sets the stage as a plan option. On one data-parallel rank DeepSpeed accepts any stage, and
 /// nothing is sharded.
 static bool setStage(Resolver &r, StringRef path) {
-  if (r.stage > 0 && r.dataParallel() == 1 && !r.commandLine("zero-stage")) {
+  if (r.stage > 0 && r.sharing() == 1 && !r.commandLine("zero-stage")) {
     r.idle(path, "one data-parallel rank keeps all");
     return true;
   }
@@ -201,7 +201,7 @@ static bool resolveBuckets(Resolver &r) {
     if (!r.has(path))
       continue;
     bool isPrefetch = path == kPrefetch;
-    bool isSplit = r.stage == 3 && r.dataParallel() > 1;
+    bool isSplit = r.stage == 3 && r.sharing() > 1;
     if (!isSplit && !r.offloadsParameters)
       r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all"
                                 : "parameters are split at stage 3 alone");

@@ -9,6 +9,7 @@
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -48,20 +49,36 @@ struct Progression {
   int64_t start, step;
 };
 
+/// The elements, if all are integers that double precision holds exactly; positions are often floats, for a rotary embedding.
+std::optional<llvm::SmallVector<int64_t>> asIntegers(const HostTensor &host) {
+  constexpr int64_t exact = int64_t(1) << 53;
+  llvm::SmallVector<int64_t> values;
+  if (!isFloat(host.type())) {
+    values = host.ints();
+    bool fit = llvm::all_of(values, [](int64_t x) { return x >= -exact && x <= exact; });
+    return fit ? std::optional(values) : std::nullopt;
+  }
+  bool fit = true;
+  forEachElement(host.shape(), {&host}, [&](llvm::ArrayRef<int64_t> at) {
+    double value = fit ? host.toDouble(at[0]) : 0;
+    fit = fit && std::abs(value) <= static_cast<double>(exact) && std::trunc(value) == value &&
+          !(value == 0 && std::signbit(value));
+    values.push_back(fit ? static_cast<int64_t>(value) : 0);
+  });
+  return fit ? std::optional(values) : std::nullopt;
+}
+
 /// Integers start, start + step, ... over the only dimension that is not 1.
 std::optional<Progression> asProgression(const HostTensor &host) {
-  if (isFloat(host.type()) || host.type() == DType::boolean || host.size() < 3 ||
+  if (host.type() == DType::boolean || host.size() < 3 ||
       llvm::count_if(host.shape(), [](int64_t dim) { return dim != 1; }) != 1)
     return std::nullopt;
-  llvm::SmallVector<int64_t> values = host.ints();
-  // tx.iota's start and step are doubles: exact up to 2^53.
-  constexpr int64_t exact = int64_t(1) << 53;
-  for (int64_t value : values)
-    if (value > exact || value < -exact)
-      return std::nullopt;
-  Progression result{values[0], values[1] - values[0]};
-  for (size_t i = 1; i < values.size(); ++i)
-    if (values[i] - values[i - 1] != result.step)
+  std::optional<llvm::SmallVector<int64_t>> values = asIntegers(host);
+  if (!values)
+    return std::nullopt;
+  Progression result{(*values)[0], (*values)[1] - (*values)[0]};
+  for (size_t i = 1; i < values->size(); ++i)
+    if ((*values)[i] - (*values)[i - 1] != result.step)
       return std::nullopt;
   return result;
 }

@@ -29,15 +29,16 @@ Value inheriting(Lowering &l, unsigned result, unsigned operand) {
   return l.buffer(to);
 }
 
-/// The mesh axes that split the gradient's elements flat, and not the parameter's.
+/// The mesh axes that split the gradient's elements flat, and not the parameter's; outermost first.
 SmallVector<int64_t> flatOver(Operation *parameter, Value gradient) {
   par::Layout shard = par::Layout::of(gradient.getType());
   auto local = parameter->getAttrOfType<TypeAttr>(RtDialect::kLocal);
   par::Layout own = local ? par::Layout::of(local.getValue()) : par::Layout();
   SmallVector<int64_t> numbers;
-  for (auto [number, axis] : llvm::enumerate(par::MeshAttr::of(parameter).getAxes()))
-    if (llvm::is_contained(shard.flat, axis) && !llvm::is_contained(own.flat, axis))
-      numbers.push_back(pipe::axisNumber(parameter, static_cast<int64_t>(number)));
+  ArrayRef<StringAttr> axes = par::MeshAttr::of(parameter).getAxes();
+  for (StringAttr axis : shard.flat)
+    if (!llvm::is_contained(own.flat, axis))
+      numbers.push_back(pipe::axisNumber(parameter, llvm::find(axes, axis) - axes.begin()));
   return numbers;
 }
 
@@ -203,12 +204,14 @@ std::string firstElementText(Type shard, Operation *op) {
     return " + " + text + " * " + std::to_string(stride) + ".0";
   };
   std::string text = "0.0";
-  int64_t elements = 1, stride = cast<RankedTensorType>(shard).getNumElements();
+  int64_t elements = 1;
   for (int64_t size : share.shape)
     elements *= size;
-  for (StringAttr axis : llvm::reverse(layout.flat)) {
-    text += add(number(axis), stride);
-    stride *= mesh.sizeOf(axis);
+  auto local = share.localType(getElementTypeOrSelf(shard), mesh, [](const Twine &) {});
+  int64_t left = succeeded(local) ? local->getNumElements() : elements;
+  for (StringAttr axis : layout.flat) {
+    left = static_cast<int64_t>(llvm::divideCeil(left, mesh.sizeOf(axis)));
+    text += add(number(axis), left);
   }
   for (const auto &splits : share.splits)
     for (const par::AxisSplit &split : splits) {

@@ -41,9 +41,11 @@ static TensorShard gradientShard(const Rank &rank, const Parameter &parameter, D
                     parameter.splits, nullptr, parameter.stages};
   for (int axis : flatOver)
     shard.splits.list[shard.splits.count++] = {kFlat, axis};
+  int64_t elements = parameter.localShape.elements();
+  for (int axis : flatOver)
+    elements = shardSize(elements, rank.program->mesh[axis].size);
   if (!flatOver.empty())
-    shard.local = {shardSize(parameter.localShape.elements(),
-                             flatShard(*rank.program, rank.coordinates, shard.splits).parts)};
+    shard.local = {elements};
   return shard;
 }
 

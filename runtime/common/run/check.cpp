@@ -76,8 +76,8 @@ void checkShard(const Program &program, const std::string &what, const Shape &gl
       left = shard;
     }
   static constexpr int kNowhere[kMaxAxes] = {};
-  if (int64_t parts = flatShard(program, kNowhere, splits).parts; parts > 1)
-    expected = {shardSize(expected.elements(), parts)};
+  if (FlatShard flat = flatShard(program, kNowhere, splits, expected.elements()); flat.parts > 1)
+    expected = {flat.count};
   if (expected != local)
     fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
          toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());

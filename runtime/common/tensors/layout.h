@@ -94,18 +94,25 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
   }
 }
 
-/// A flat split of what the other splits leave.
+/// A flat split of the elements that the other splits leave. Each axis splits the shard that those before
+/// it leave, so a shard of a shard ends in padding of its own.
 struct FlatShard {
-  int64_t parts = 1;  ///< shards
-  int64_t number = 0; ///< of this rank's shard
+  int64_t parts = 1; ///< shards
+  int64_t count = 0; ///< elements of each, with its padding
+  int64_t first = 0; ///< this rank's elements are [first, last)
+  int64_t last = 0;
 };
-inline FlatShard flatShard(const Program &program, const int *coordinates, const Splits &splits) {
-  FlatShard shard;
+inline FlatShard flatShard(const Program &program, const int *coordinates, const Splits &splits,
+                           int64_t elements) {
+  FlatShard shard{1, elements, 0, elements};
   for (const Split &split : splits)
     if (split.dim == kFlat) {
       shard.parts *= program.mesh[split.axis].size;
-      shard.number = shard.number * program.mesh[split.axis].size + coordinates[split.axis];
+      shard.count = shardSize(shard.count, program.mesh[split.axis].size);
+      shard.first += coordinates[split.axis] * shard.count;
+      shard.last = std::min(shard.last, shard.first + shard.count);
     }
+  shard.last = std::max(shard.first, shard.last);
   return shard;
 }
 
@@ -139,14 +146,13 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   for (const Split &split : plain)
     local.dims[split.dim] = shardSize(local[split.dim], program.mesh[split.axis].size);
   Shape start = shardStart(program, coordinates, shape, plain);
-  auto [parts, number] = flatShard(program, coordinates, splits);
-  if (parts == 1 && unequal == splits.end())
+  FlatShard flat = flatShard(program, coordinates, splits, local.elements());
+  if (flat.parts == 1 && unequal == splits.end())
     return forRuns(shape, local, start, visit);
-  int64_t count = shardSize(local.elements(), parts), first = number * count;
   auto inFlat = [&](int64_t globalIndex, int64_t localIndex, int64_t n) {
-    int64_t begin = std::max(localIndex, first), end = std::min(localIndex + n, first + count);
+    int64_t begin = std::max(localIndex, flat.first), end = std::min(localIndex + n, flat.last);
     if (begin < end)
-      visit(globalIndex + begin - localIndex, begin - first, end - begin);
+      visit(globalIndex + begin - localIndex, begin - flat.first, end - begin);
   };
   if (unequal == splits.end())
     return forRuns(shape, local, start, inFlat);

@@ -94,14 +94,14 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   for (int d = 0; d < global.rank; ++d)
     slices.dims.push_back(rangesOf(program, coordinates, global[d], splitsOf(splits, d)));
   slices.last = slices.boxElements();
-  auto [parts, number] = flatShard(program, coordinates, splits);
-  if (parts == 1)
+  if (splits.count == withoutFlat(splits).count)
     return slices;
   // Shards of a shard are counted with its padding, slices without.
   auto [shape, plain] = factored(global, alike(splits));
   for (const Split &split : plain)
     shape.dims[split.dim] = shardSize(shape[split.dim], program.mesh[split.axis].size);
-  int64_t count = shardSize(shape.elements(), parts), begin = number * count, end = begin + count;
+  FlatShard flat = flatShard(program, coordinates, splits, shape.elements());
+  int64_t begin = flat.first, end = flat.last;
   if (shape.elements() == slices.last) {
     slices.first = std::min(begin, slices.last);
     slices.last = std::min(end, slices.last);

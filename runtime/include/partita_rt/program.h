@@ -103,7 +103,8 @@ struct Channel {
 /// Divides dimension `dim` into `blocks` equal blocks, each of which mesh axis number `axis` splits
 /// into equal shards. Several entries with the same dim are ordered by blocks, fewer first; with
 /// equal blocks, the outermost split first. A split of dimension kFlat comes after all others and
-/// splits the elements that they leave, in order, into equal shards; the last ones end in padding.
+/// splits the elements that they leave, in order, into equal shards; the last ones end in padding. One more
+/// splits these shards in turn, with their padding.
 constexpr int kFlat = -1;
 struct Split {
   int dim = 0;

@@ -1,0 +1,43 @@
+//===- ShardingAxes.h - the axes over which ZeRO shards ------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_ZERO_SHARDINGAXES_H
+#define PARTITA_LIB_ZERO_SHARDINGAXES_H
+
+#include "dialects/Zero/Zero.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace partita::zero {
+
+/// Returns the axes over which ZeRO shards; none, after an error, if no axis that splits the batch or
+/// its sequences has several ranks. `what` says which stage asks, and what it splits.
+inline llvm::SmallVector<mlir::StringAttr> requireShardingAxes(mlir::ModuleOp module,
+                                                               const llvm::Twine &what) {
+  llvm::SmallVector<mlir::StringAttr> axes = shardingAxes(par::MeshAttr::of(module));
+  if (!axes.empty())
+    return axes;
+  llvm::SmallVector<std::string> names; // that of the state first
+  for (const par::AxisRow &row : llvm::reverse(par::kAxes))
+    if (row.splits == par::Splits::Batch)
+      names.push_back(("'" + row.name + "'").str());
+  names.push_back(("'" + par::kContextAxis + "'").str());
+  std::string last = names.pop_back_val();
+  module.emitError() << what << " over mesh axis " << llvm::join(names, ", ") << " or " << last
+                     << ", of which there is one rank; give it a mesh with "
+                     << par::axisThatSplits(par::Splits::Batch) << "=2 or more";
+  return {};
+}
+
+/// Returns those of the axes over which ranks have the same value, so that it can be sharded among
+/// them; none if no rank has a shard of its kind.
+inline llvm::SmallVector<mlir::StringAttr>
+sharedBy(mlir::Type full, llvm::ArrayRef<mlir::StringAttr> axes, par::MeshAttr mesh) {
+  par::Layout layout = par::Layout::of(full);
+  llvm::SmallVector<mlir::StringAttr> shared = llvm::filter_to_vector(
+      axes, [&](mlir::StringAttr axis) { return layout.kind(axis) == par::Kind::Invariant; });
+  return shardType(full, shared, mesh) ? shared : llvm::SmallVector<mlir::StringAttr>();
+}
+
+} // namespace partita::zero
+
+#endif // PARTITA_LIB_ZERO_SHARDINGAXES_H
