@@ -29,6 +29,15 @@ template <typename T> std::vector<T> random(int64_t n, const char *name) {
   return values;
 }
 
+/// Of a forward pass, and of both passes together.
+struct Seconds {
+  double forward = 1e30, both = 1e30;
+  void leastOf(const Seconds &other) {
+    forward = std::min(forward, other.forward);
+    both = std::min(both, other.both);
+  }
+};
+
 /// Causal attention, batch 1; blocks: null for dense.
 template <typename T> class Attention {
   int64_t sequence, heads, dim = 64, size = sequence * heads * dim;
@@ -41,17 +50,17 @@ template <typename T> class Attention {
 public:
   Attention(int64_t sequence, int64_t heads)
       : sequence(sequence), heads(heads), logSumExp(size_t(heads * sequence)) {}
-  /// Returns the seconds of one forward and one backward pass.
-  double seconds(const BlockLayout *layout) {
-    BlockLayouts blocks{layout};
+  /// Measures one forward and one backward pass.
+  Seconds measure(const BlockLayout *layout) {
     AttentionShape shape{1, heads, sequence, sequence, dim, dim, 1, true, 0.125f};
-    shape.blocks = layout ? &blocks : nullptr;
+    shape.blocks = {layout};
     workspace.resize(size_t(attentionWorkspace(shape, kDTypeOf<T>)));
     double start = now();
     attentionForward(of(out.data()), logSumExp.data(), in(q), in(k), in(v), shape);
+    double between = now();
     attentionBackward(of(dq.data()), of(dk.data()), of(dv.data()), workspace.data(), in(dout),
                       in(out), logSumExp.data(), in(q), in(k), in(v), shape);
-    return now() - start;
+    return {between - start, now() - start};
   }
 };
 
@@ -59,7 +68,7 @@ struct Case {
   std::string name;
   std::vector<BlockTerm> terms;
   BlockLayout layout;
-  double best = 1e30;
+  Seconds best;
   Case(const char *kind, int32_t size, int32_t n, std::vector<BlockTerm> all)
       : name(std::string(kind) + ", block " + std::to_string(size)), terms(std::move(all)),
         layout{size, n, true, int32_t(terms.size()), nullptr} {}
@@ -79,21 +88,22 @@ template <typename T> void compare(const char *type, int64_t sequence, int64_t h
                        std::vector{BlockTerm{BlockTermKind::Band, 1 - window, 0}});
   }
   Attention<T> attention(sequence, heads);
-  double dense = 1e30;
+  Seconds dense;
   for (int turn = 0; turn < turns; ++turn) {
-    dense = std::min(dense, attention.seconds(nullptr));
+    dense.leastOf(attention.measure(nullptr));
     for (Case &each : cases) {
       each.layout.terms = each.terms.data();
-      each.best = std::min(each.best, attention.seconds(&each.layout));
+      each.best.leastOf(attention.measure(&each.layout));
     }
   }
-  std::printf("%s, %lld positions, %lld heads of 64, causal: dense %.1f ms\n", type,
-              (long long)sequence, (long long)heads, dense * 1e3);
+  std::printf("%s, %lld positions, %lld heads of 64, causal: dense %.1f ms, forward %.1f ms\n",
+              type, (long long)sequence, (long long)heads, dense.both * 1e3, dense.forward * 1e3);
   for (const Case &each : cases) {
     int64_t n = each.layout.n;
     double density = double(countBlocks(each.layout, true)) / (double(n) * double(n + 1) / 2);
-    std::printf("  %-34s density %.4f  %8.1f ms  time / (density x dense) %.3f\n",
-                each.name.c_str(), density, each.best * 1e3, each.best / (density * dense));
+    std::printf("  %-34s density %.4f  %8.1f ms, forward %8.1f ms  time / (density x dense) %.3f\n",
+                each.name.c_str(), density, each.best.both * 1e3, each.best.forward * 1e3,
+                each.best.both / (density * dense.both));
   }
 }
 

@@ -89,7 +89,7 @@ CallArgument attentionStep(llvm::ArrayRef<int64_t> shape, bool causal, const llv
                            int64_t window, bool zeroHidden, mlir::Value firstKeys,
                            const CallArgument &dropout, llvm::ArrayRef<int64_t> full,
                            llvm::ArrayRef<int64_t> runs, mlir::Value firstQuery,
-                           mlir::Value firstKey);
+                           mlir::Value firstKey, llvm::StringRef blocks, mlir::Value firstHead);
 /// `{ratio, id, key, micro-batch, batch, heads, first element}` of attention's probabilities; no text without
 /// a key.
 CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::string &id,

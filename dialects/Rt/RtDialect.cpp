@@ -438,7 +438,7 @@ CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APF
     text += ", {{}"; // no dropout
   llvm::append_range(values, dropout.values);
   if (isSparse)
-    text += (", " + blocks + (firstHead ? "({})" : "()") + ".address()").str();
+    text += (", " + blocks + (firstHead ? "({})" : "()")).str();
   if (firstHead)
     values.push_back(firstHead);
   return CallArgument(text + "}", values);
@@ -447,19 +447,23 @@ CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APF
 CallArgument argument::attentionStep(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
                                      int64_t window, bool zeroHidden, Value firstKeys,
                                      const CallArgument &dropout, ArrayRef<int64_t> full,
-                                     ArrayRef<int64_t> runs, Value firstQuery, Value firstKey) {
+                                     ArrayRef<int64_t> runs, Value firstQuery, Value firstKey,
+                                     StringRef blocks, Value firstHead) {
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
-  text +=
-      llvm::formatv("{0}, {1}, {2}, {3}, {4}, {5}, nullptr", causal ? "true" : "false",
-                    floatLiteral(scale.convertToDouble()), window, zeroHidden ? "true" : "false",
-                    firstKeys ? "{}" : "nullptr", dropout.text.empty() ? "{{}" : dropout.text)
-          .str();
+  std::string layouts = blocks.empty() ? "{{}" : (blocks + (firstHead ? "({})" : "()")).str();
+  text += llvm::formatv("{0}, {1}, {2}, {3}, {4}, {5}, {6}", causal ? "true" : "false",
+                        floatLiteral(scale.convertToDouble()), window,
+                        zeroHidden ? "true" : "false", firstKeys ? "{}" : "nullptr",
+                        dropout.text.empty() ? "{{}" : dropout.text, layouts)
+              .str();
   SmallVector<Value> values;
   if (firstKeys)
     values.push_back(firstKeys);
   llvm::append_range(values, dropout.values);
+  if (firstHead)
+    values.push_back(firstHead);
   const Value firsts[] = {firstQuery, firstKey};
   for (auto [length, count, first] : llvm::zip(full, runs, firsts)) {
     text += ", {{" + std::to_string(length) + ", " + std::to_string(count) + ", {}}";

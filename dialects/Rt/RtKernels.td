@@ -173,7 +173,7 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
 // A step's shape also says where its queries and keys lie in the full sequences.
 defvar Rt_AttentionStepShape = "attentionStep(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden(), getFirstKeys(), attentionDropout("
     "getRatio(), numbered(getOperation(), \"id\"), getKey(), getMicro(), getFirst(), getFullShape().value_or(::llvm::ArrayRef<int64_t>())), "
-    "getFull(), getRuns(), getFirstQuery(), getFirstKey())";
+    "getFull(), getRuns(), getFirstQuery(), getFirstKey(), getBlocks().value_or(\"\"), getFirstHead())";
 
 def Rt_AttentionStepOp : Rt_Call<"attention_step", "attentionStep",
     ["heads(getOut(), getStrides(), 0)", "getLse()", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
@@ -181,10 +181,11 @@ def Rt_AttentionStepOp : Rt_Call<"attention_step", "attentionStep",
     [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "adds the keys of one more rank to softmax(scale q k^T + bias) v and its denominators; without `continues`, begins with them";
   let description = "`full`: the lengths of the full sequences, of queries and of keys; `runs`: in how many runs this rank has a part of each.";
-  let arguments = (ins B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$key, Optional<B>:$micro,
-                       Optional<B>:$first, B:$firstQuery, B:$firstKey, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
+  let arguments = (ins B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key,
+                       Optional<B>:$micro, Optional<B>:$first, B:$firstQuery, B:$firstKey, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
                        F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
-                       OptionalAttr<DenseI64ArrayAttr>:$fullShape, DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$continues);
+                       OptionalAttr<DenseI64ArrayAttr>:$fullShape, DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$continues,
+                       OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
 def Rt_AttentionStepBackwardOp : Rt_Call<"attention_step_backward", "attentionStepBackward",
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
@@ -194,10 +195,11 @@ def Rt_AttentionStepBackwardOp : Rt_Call<"attention_step_backward", "attentionSt
      "yesOrNo(getAddToKeys())"], [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "the gradients of one step of attention, overwritten or added to sums; the bias's are added to `dbias`";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias,
-                       Optional<B>:$firstKeys, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first, B:$firstQuery, B:$firstKey,
-                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
+                       Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,
+                       B:$firstQuery, B:$firstKey, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
                        BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
-                       DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$addToQueries, BoolAttr:$addToKeys);
+                       DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$addToQueries, BoolAttr:$addToKeys,
+                       OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
 def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStarts()", "getIds()", "getRows()", "getWidth()"]> {
   let summary = "the first position of every position's document";

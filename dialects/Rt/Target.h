@@ -64,8 +64,6 @@ public:
   /// Returns true if matmuls of 8-bit operands read both along the dimension that is summed over,
   /// as tx.matmul_nt does: `transpose-fp8` then transposes others.
   virtual bool multipliesRowsIn8Bits() const { return false; }
-  /// Returns true if attention's kernels compute the blocks of a layout alone (#tx.blocks).
-  virtual bool skipsAttentionBlocks() const { return false; }
   /// Returns true if it has the kernels of attention in a ring (tx.attention_step).
   virtual bool stepsThroughKeys() const { return false; }
   /// Returns true if a collective only makes progress while the program polls it (rt.poll).

@@ -6,6 +6,7 @@
 #include "mlir/IR/Attributes.h"
 #include "runtime/include/partita_rt/block_layout.h"
 #include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include <optional>
 
 // Parameters of attributes are compared and hashed.
@@ -38,8 +39,27 @@ struct OtherMask {
   int64_t window = 0;
 };
 
+/// A sequence that ranks share: each has `runs` of its equal parts, the first rank the first one. With two, rank r has
+/// parts r and 2 ranks - 1 - r.
+struct SharedSequence {
+  int64_t length, ranks = 1, runs = 1;
+
+  int64_t parts() const { return ranks * runs; }
+  int64_t partLength() const { return length / parts(); }
+  int64_t rankOfPart(int64_t part) const { return std::min(part, 2 * ranks - 1 - part); }
+  /// Is every part of the same length, a multiple of `size`?
+  bool isOfWhole(int64_t size) const { return length > 0 && length % (parts() * size) == 0; }
+};
+
 /// The first row of blocks that has a query which sees no key.
 std::optional<int64_t> firstEmptyRow(const partita_rt::BlockLayout &layout, OtherMask mask);
+
+class BlocksAttr;
+
+/// Which steps of a ring have work: in step j, rank r has the keys of the rank j places before it, and some rank has a
+/// query that sees one of these. All of them if a part has no whole number of blocks.
+llvm::SmallBitVector stepsWithWork(const SharedSequence &queries, const SharedSequence &keys,
+                                   OtherMask mask, BlocksAttr blocks);
 
 } // namespace partita::tx
 

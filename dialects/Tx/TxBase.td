@@ -13,6 +13,7 @@ def Tx_Dialect : Dialect {
   let name = "tx";
   let cppNamespace = "::partita::tx";
   let summary = "Transformer mathematics on tensors: what an op computes, how it may be split over ranks, its gradient";
+  let dependentDialects = ["::partita::par::ParDialect"]; // the mesh, over which an op may be split
   let hasConstantMaterializer = 1;
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = "void registerBlocks();";

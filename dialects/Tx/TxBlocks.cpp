@@ -261,26 +261,44 @@ std::string BlocksAttr::problemFor(int64_t sequence, int64_t keySequence, int64_
   return text;
 }
 
-/// countBlocks of n x n blocks. That looks at every row (0.1 s at a million tokens), and every pass that weighs work asks it
+/// The blocks that are computed in each step of a ring, of all ranks together; `sequence` is counted in blocks.
+static SmallVector<int64_t> countBySteps(BlockPatternAttr pattern, const SharedSequence &sequence) {
+  SmallVector<int64_t> counts(sequence.ranks);
+  BlockLayout layout = pattern.rows(1, sequence.length);
+  auto part = int32_t(sequence.partLength());
+  for (int32_t row = 0; row < layout.n; ++row)
+    for (int32_t at = 0; (at = nextBlock(layout, row, at)) < layout.n;) {
+      int32_t end = (at / part + 1) * part;
+      int64_t behind = sequence.rankOfPart(row / part) - sequence.rankOfPart(at / part);
+      counts[(behind + sequence.ranks) % sequence.ranks] +=
+          countBlocksOfRow(layout, row, end) - countBlocksOfRow(layout, row, at);
+      at = end;
+    }
+  return counts;
+}
+
+/// One of these counts. They look at every row (0.1 s at a million tokens), and every pass that weighs work asks for them
 /// of all attentions, which usually have the same few patterns: a thread's last counts are kept, by what was counted.
-static int64_t countOnce(BlockPatternAttr pattern, int64_t size, int64_t n) {
+static int64_t countOnce(BlockPatternAttr pattern, const SharedSequence &sequence, int64_t step) {
   struct Count {
-    int64_t n;
+    SharedSequence sequence;
     bool lower;
     SmallVector<BlockTerm, 4> terms;
     SmallVector<BlockPair, 0> pairs;
-    int64_t blocks;
+    SmallVector<int64_t, 1> blocks;
   };
   constexpr size_t most = 64; // as many as heads with patterns of their own
   static thread_local SmallVector<Count, 0> known;
   static thread_local size_t oldest = 0;
+  auto key = [](const SharedSequence &of) { return std::tuple(of.length, of.ranks, of.runs); };
   for (const Count &each : known)
-    if (each.n == n && each.lower == pattern.getLower() &&
+    if (key(each.sequence) == key(sequence) && each.lower == pattern.getLower() &&
         ArrayRef(each.terms) == pattern.getTerms() && ArrayRef(each.pairs) == pattern.getPairs())
-      return each.blocks;
-  Count count{n, pattern.getLower(), SmallVector<BlockTerm, 4>(pattern.getTerms()),
-              SmallVector<BlockPair, 0>(pattern.getPairs()), countBlocks(pattern.rows(size, n))};
-  int64_t blocks = count.blocks;
+      return each.blocks[step];
+  Count count{sequence, pattern.getLower(), SmallVector<BlockTerm, 4>(pattern.getTerms()),
+              SmallVector<BlockPair, 0>(pattern.getPairs()),
+              SmallVector<int64_t, 1>(countBySteps(pattern, sequence))};
+  int64_t blocks = count.blocks[step];
   if (known.size() < most)
     known.push_back(std::move(count));
   else
@@ -288,14 +306,57 @@ static int64_t countOnce(BlockPatternAttr pattern, int64_t size, int64_t n) {
   return blocks;
 }
 
-double BlocksAttr::density(int64_t sequence) const {
-  int64_t n = sequence / getSize();
+double BlocksAttr::density(int64_t sequence) const { return densityOfStep({sequence}, 0); }
+
+double BlocksAttr::densityOfStep(SharedSequence sequence, int64_t behind) const {
+  SharedSequence inBlocks{sequence.length / getSize(), sequence.ranks, sequence.runs};
   SmallVector<double> counts;
   for (BlockPatternAttr pattern : getPatterns())
-    counts.push_back(double(countOnce(pattern, getSize(), n)));
+    counts.push_back(double(countOnce(pattern, inBlocks, behind)));
   double sum = 0;
   for (int32_t head : getHeads())
     sum += counts[head];
-  double heads = isPerHead() ? double(getHeads().size()) : 1;
-  return (isPerHead() ? sum : counts[0]) / heads / (double(n) * double(n));
+  double mean = isPerHead() ? sum / double(getHeads().size()) : counts[0],
+         n = double(inBlocks.length);
+  return mean * double(sequence.ranks) / (n * n);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Steps of a ring
+//===------------------------------------------------------------------------------------------------===//
+
+llvm::SmallBitVector tx::stepsWithWork(const SharedSequence &queries, const SharedSequence &keys,
+                                       OtherMask mask, BlocksAttr blocks) {
+  int64_t ranks = queries.ranks, size = blocks ? blocks.getSize() : 1;
+  llvm::SmallBitVector steps(ranks);
+  if (!queries.isOfWhole(size) || !keys.isOfWhole(size))
+    return steps.set();
+  auto mark = [&](int64_t query, int64_t key) {
+    int64_t behind = queries.rankOfPart(query) - keys.rankOfPart(key);
+    steps.set((behind + ranks) % ranks);
+  };
+  int64_t ahead = keys.length - queries.length; // of the last key before the last query
+  for (int64_t i = 0; !blocks && i < queries.parts(); ++i)
+    for (int64_t j = 0; j < keys.parts(); ++j) {
+      int64_t query = i * queries.partLength() + ahead, key = j * keys.partLength();
+      bool isPast = !mask.causal || key < query + queries.partLength(),
+           isInside = !mask.window || key + keys.partLength() > query + 1 - mask.window;
+      if (isPast && isInside)
+        mark(i, j);
+    }
+  if (!blocks)
+    return steps;
+  int64_t part = queries.partLength() / size, n = queries.length / size;
+  for (BlockPatternAttr pattern : blocks.getPatterns()) {
+    BlockLayout layout = pattern.rows(size, n);
+    for (int64_t row = n; row-- > 0 && !steps.all();) { // causal: the last row sees most
+      int64_t end = mask.causal ? row + 1 : n, first = row * size + 1 - mask.window;
+      int64_t at = mask.window ? std::max<int64_t>(0, first) / size : 0;
+      while ((at = nextBlock(layout, int32_t(row), int32_t(at))) < end) {
+        mark(row / part, at / part);
+        at = (at / part + 1) * part;
+      }
+    }
+  }
+  return steps;
 }

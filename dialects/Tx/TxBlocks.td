@@ -55,6 +55,9 @@ def Tx_BlocksAttr : AttrDef<Tx_Dialect, "Blocks"> {
     BlockPatternAttr patternOf(int64_t head) const { return getPatterns()[isPerHead() ? getHeads()[head] : 0]; }
     /// The share of all blocks of `sequence` positions that is computed, over all heads.
     double density(int64_t sequence) const;
+    /// The same of a step of a ring: of the blocks of a rank's queries and of the keys of the rank `behind` places before it, on average over
+    /// the ranks.
+    double densityOfStep(SharedSequence sequence, int64_t behind) const;
     /// Returns what prevents attention of this shape from having these blocks, or "".
     ::std::string problemFor(int64_t sequence, int64_t keySequence, int64_t heads, OtherMask mask) const;
   }];

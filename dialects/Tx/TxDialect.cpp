@@ -1,6 +1,7 @@
 //===- TxDialect.cpp - registers the op tables ------------------------------------------------===//
 
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/DialectImplementation.h"
 

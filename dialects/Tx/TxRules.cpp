@@ -366,13 +366,17 @@ template <typename Op> AttentionOptionals optionalsOfStep(Op op) {
   auto typeOf = [](Value value) { return value ? value.getType() : Type(); };
   optionals.bias = typeOf(op.getBias());
   optionals.firstKeys = typeOf(op.getFirstKeys());
+  optionals.firstHead = typeOf(op.getFirstHead());
   optionals.key = typeOf(op.getKey());
   optionals.first = typeOf(op.getFirst());
   return optionals;
 }
 
+template <typename Op> bool hasPatternsPerHead(Op op) {
+  return op.getBlocksAttr() && op.getBlocksAttr().isPerHead();
+}
 template <typename Op> AttentionForm formOf(Op op) {
-  return {op.getBlocksAttr() && op.getBlocksAttr().isPerHead(), op.getRing().has_value()};
+  return {hasPatternsPerHead(op), op.getRing().has_value()};
 }
 
 /// When an op is built: of its properties.
@@ -413,7 +417,7 @@ std::string AttentionGradOp::getShardRule() {
 
 std::string AttentionStepOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), false,
-                             {/*perHead=*/false, /*ring=*/true, /*step=*/true});
+                             {hasPatternsPerHead(*this), /*ring=*/true, /*step=*/true});
   std::string before = getOutBefore() ? ", " + p.out + ", " + p.lse : "";
   return p.q + ", " + p.k + ", " + p.v + before + p.optionals() + ", @r*, @r* -> " + p.out + ", " +
          p.lse;
@@ -421,7 +425,7 @@ std::string AttentionStepOp::getShardRule() {
 
 std::string AttentionStepGradOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), true,
-                             {/*perHead=*/false, /*ring=*/true, /*step=*/true});
+                             {hasPatternsPerHead(*this), /*ring=*/true, /*step=*/true});
   std::string before = getDqBefore() ? ", " + p.q : "";
   if (getDkBefore())
     before += ", " + p.k + ", " + p.v;
@@ -447,7 +451,12 @@ double AttentionGradOp::getComputedShare() { return computedShare(*this); }
 /// Of the keys of one rank.
 template <typename Op> static double computedShareOfStep(Op op) {
   RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
-  return pointsPerLetters(q, k) * double(k.getDimSize(1)) / double(fullShape(k)[1]);
+  int64_t own = k.getDimSize(1), full = fullShape(k)[1];
+  double share = pointsPerLetters(q, k) * double(own) / double(full);
+  if (auto blocks = op.getBlocksAttr(); blocks && own)
+    share *= blocks.densityOfStep({full, full / own, op.getFirstKey().getType().getDimSize(0)},
+                                  static_cast<int64_t>(*op.getBehind()));
+  return share;
 }
 double AttentionStepOp::getComputedShare() { return computedShareOfStep(*this); }
 double AttentionStepGradOp::getComputedShare() { return computedShareOfStep(*this); }

@@ -180,6 +180,29 @@ template <typename Op> static LogicalResult verifyRing(Op op) {
   return success();
 }
 
+/// Checks that runs of queries and keys have whole blocks.
+template <typename Op> static LogicalResult verifyBlocksOfRuns(Op op) {
+  if (!op.getBlocksAttr() != !op.getBehind())
+    return op.emitOpError()
+           << "needs both blocks and how far behind the rank of its keys is, or neither";
+  if (!op.getBlocksAttr())
+    return success();
+  int64_t size = op.getBlocksAttr().getSize();
+  for (auto [positions, first] :
+       {std::pair(op.getQ(), op.getFirstQuery()), std::pair(op.getK(), op.getFirstKey())}) {
+    int64_t count = positions.getType().getDimSize(1), runs = first.getType().getDimSize(0);
+    if (count % (runs * size) != 0)
+      return op.emitOpError() << "has blocks of " << size << ", which do not divide " << count
+                              << " positions in " << runs << (runs == 1 ? " run" : " runs");
+  }
+  int64_t ranks = par::Layout::of(op.getK().getType()).shape[1] /
+                  std::max<int64_t>(1, op.getK().getType().getDimSize(1));
+  if (auto behind = static_cast<int64_t>(*op.getBehind()); behind < 0 || behind >= ranks)
+    return op.emitOpError() << "has keys of the rank " << behind << " places behind, in a ring of "
+                            << ranks;
+  return verifyBlocks(op);
+}
+
 template <typename Op> static LogicalResult verifyStep(Op op, Value before, Value with) {
   if (!before != !with)
     return op.emitOpError() << "continues from two values, or from none";
@@ -187,7 +210,7 @@ template <typename Op> static LogicalResult verifyStep(Op op, Value before, Valu
     if (first.getType().getDimSize(0) < 1)
       return op.emitOpError() << "needs the number of the first query and of the first key";
   return success(succeeded(verifyRing(op)) && succeeded(verifyFirstKeys(op)) &&
-                 succeeded(verifyDropout(op)));
+                 succeeded(verifyDropout(op)) && succeeded(verifyBlocksOfRuns(op)));
 }
 
 /// Checks that a sum is in 32 bits, or 64.

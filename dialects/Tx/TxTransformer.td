@@ -229,11 +229,12 @@ class Tx_AttentionStep<string mnemonic> : Tx_Op<mnemonic, [AttrSizedOperandSegme
 }
 
 // As Tx_AttentionExtras, and where the shards lie.
-defvar Tx_AttentionStepExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, Optional<0DTensorOf<[I64]>>:$key,
-                                     Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first, 1DTensorOf<[I64]>:$first_query,
-                                     1DTensorOf<[I64]>:$first_key, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                                     UnitAttr:$zero_hidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id,
-                                     OptionalAttr<DenseI64ArrayAttr>:$fullShape, StrAttr:$ring);
+defvar Tx_AttentionStepExtras = (ins Optional<Tx_Float>:$bias, Optional<Tx_Int>:$first_keys, Optional<1DTensorOf<[I64]>>:$first_head,
+                                     Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro, Optional<Tx_Int>:$first,
+                                     1DTensorOf<[I64]>:$first_query, 1DTensorOf<[I64]>:$first_key, F64Attr:$scale, UnitAttr:$causal,
+                                     OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden, OptionalAttr<F64Attr>:$ratio,
+                                     OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
+                                     OptionalAttr<Tx_BlocksAttr>:$blocks, OptionalAttr<I64Attr>:$behind, StrAttr:$ring);
 
 def Tx_AttentionStepOp : Tx_AttentionStep<"attention_step"> {
   let matmuls = ["e", "d"]; // scores; scores times v
@@ -244,8 +245,10 @@ def Tx_AttentionStepOp : Tx_AttentionStep<"attention_step"> {
 
         lse = log(exp(lse') + sum_j exp(score_j));  out = exp(lse' - lse) out' + sum_j exp(score_j - lse) v_j
 
-    A query that has seen no key has out = 0 and lse = -inf. Masks, dropout and the columns of a bias go by positions in the full sequences:
-    k and v are those of the positions from `first_key` on, q those from `first_query` on; one number for each run of consecutive positions.
+    A query that has seen no key has out = 0 and lse = -inf. Masks, blocks, dropout and the columns of a bias go by positions in the full
+    sequences: k and v are those of the positions from `first_key` on, q those from `first_query` on; one number for each run of consecutive
+    positions. `blocks` are those of the full sequence, each run has whole ones. `behind` says how many places before this rank the one stands
+    whose keys these are: of its work with blocks, the mean over the ranks is counted.
 
     Created by `expand-ring`, after differentiation; becomes a kernel call. In the full program, in which a shift rotates the keys by
     shards, a shard of queries sees the shard of keys at its own place.
@@ -255,8 +258,9 @@ def Tx_AttentionStepOp : Tx_AttentionStep<"attention_step"> {
   let results = (outs Tx_Float:$out, Tx_Float:$lse);
   let assemblyFormat = [{
     $q `,` $k `,` $v (`onto` $out_before^ `,` $lse_before)? (`bias` $bias^)? (`from` $first_keys^)? `at` $first_query `,` $first_key `scale` $scale
-    (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
-    (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict `:` functional-type(operands, results)
+    (`causal` $causal^)? (`window` $window^)? (`blocks` $blocks^ `behind` $behind)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)?
+    (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -274,8 +278,9 @@ def Tx_AttentionStepGradOp : Tx_AttentionStep<"attention_step_grad"> {
   let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`onto` $dq_before^)? (`keys_onto` $dk_before^ `,` $dv_before)? (`bias` $bias^)? (`from` $first_keys^)?
-    `at` $first_query `,` $first_key `scale` $scale (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)?
-    (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)? (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict
+    `at` $first_query `,` $first_key `scale` $scale (`causal` $causal^)? (`window` $window^)? (`blocks` $blocks^ `behind` $behind)?
+    (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
+    (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

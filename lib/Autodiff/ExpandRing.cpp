@@ -4,7 +4,7 @@
 // with: in step j it has those of the rank j places before it. The next ones travel during a step: their
 // shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
 // arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
-// Steps in which no rank sees a key are omitted; behind the end of a window, so are their shifts.
+// Steps in which no rank sees a key are omitted; behind the last of the others, so are their shifts.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -25,13 +25,8 @@ using namespace partita;
 
 namespace {
 
-/// The length of queries or keys: in full and on one rank.
-struct Length {
-  int64_t full, own;
-  Length(Value value)
-      : full(par::Layout::of(value.getType()).shape[1]),
-        own(cast<RankedTensorType>(value.getType()).getDimSize(1)) {}
-};
+/// The full length of a sequence of queries or keys.
+int64_t lengthOf(Value value) { return par::Layout::of(value.getType()).shape[1]; }
 
 /// The steps of one attention, forward or backward.
 template <typename Op> class Ring {
@@ -41,28 +36,12 @@ public:
   Ring(Op op, StringRef passed)
       : op(op), passed(passed), builder(op), loc(op.getLoc()), axis(op.getRingAttr()),
         ranks(par::ranksOver(op, axis)), dealt(par::Layout::of(op.getQ().getType()).blocksOf(axis)),
-        queries(op.getQ()), keys(op.getK()), k(op.getK()), v(op.getV()) {
-    for (int64_t step = 0; step < ranks; ++step)
-      if (isSeen(step))
-        last = step;
-  }
-
-  /// Does a query of any rank see a key of the rank so many places before it?
-  bool isSeen(int64_t step) {
-    int64_t ahead = keys.full - queries.full; // of the last key before the last query
-    if (dealt.mirrored) // the second chunk of a rank lies behind the first chunk of every other
-      return true;
-    for (int64_t rank = 0; rank < ranks && op.getCausal(); ++rank) {
-      int64_t other = (rank - step + ranks) % ranks;
-      int64_t firstQuery = rank * queries.own + ahead, firstKey = other * keys.own;
-      bool isPast = firstKey <= firstQuery + queries.own - 1;
-      bool isInside = !op.getWindow() ||
-                      firstKey + keys.own - 1 > firstQuery - static_cast<int64_t>(*op.getWindow());
-      if (isPast && isInside)
-        return true;
-    }
-    return !op.getCausal();
-  }
+        queries(lengthOf(op.getQ())), keys(lengthOf(op.getK())), k(op.getK()), v(op.getV()),
+        withWork(
+            tx::stepsWithWork({queries, ranks, dealt.count}, {keys, ranks, dealt.count},
+                              {op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))},
+                              op.getBlocksAttr())),
+        last(std::max(withWork.find_last(), 0)) {}
 
   /// Calls work(step, k, v) for every step with keys that a rank sees.
   template <typename F> void steps(F work) {
@@ -74,7 +53,7 @@ public:
         v = next[1];
         ++shifts;
       }
-      if (isSeen(step))
+      if (withWork.test(step))
         work(step, ownK, ownV);
     }
   }
@@ -87,12 +66,17 @@ public:
   }
 
   /// Where the shard of a sequence begins that the rank so many places before has.
-  Value firstOf(const Length &length, int64_t behind) {
+  Value firstOf(int64_t length, int64_t behind) {
     par::Layout layout(dealt.count * ranks);
     layout.shard(axis, 0, dealt);
     auto type = RankedTensorType::get({dealt.count}, builder.getI64Type(),
                                       layout.encoding(op.getContext()));
-    return par::FirstIndexOp::create(builder, loc, type, length.full, behind);
+    return par::FirstIndexOp::create(builder, loc, type, length, behind);
+  }
+
+  /// What a step with blocks says of its keys.
+  IntegerAttr behind(int64_t step) {
+    return op.getBlocksAttr() ? builder.getI64IntegerAttr(step) : IntegerAttr();
   }
 
   /// The type of a sum of such values.
@@ -117,10 +101,11 @@ public:
   Location loc;
   StringAttr axis;
   int64_t ranks;
-  par::Blocks dealt; ///< in which the axis splits both sequences
-  Length queries, keys;
+  par::Blocks dealt;     ///< in which the axis splits both sequences
+  int64_t queries, keys; ///< the full lengths
   Value k, v;
-  int64_t last = 0, shifts = 0;
+  llvm::SmallBitVector withWork;
+  int64_t last, shifts = 0;
 
 private:
   /// In which order the ranks have the sequences, if it matters.
@@ -156,10 +141,10 @@ void expand(tx::AttentionOp op) {
     UnitAttr zeroHidden = step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
     auto made = tx::AttentionStepOp::create(
         ring.builder, ring.loc, TypeRange{ring.sumType(op.getOut()), op.getLse().getType()},
-        op.getQ(), k, v, out, lse, op.getBias(), op.getFirstKeys(), op.getKey(), op.getMicro(),
-        op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
+        op.getQ(), k, v, out, lse, op.getBias(), op.getFirstKeys(), op.getFirstHead(), op.getKey(),
+        op.getMicro(), op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
         op.getCausalAttr(), op.getWindowAttr(), zeroHidden, op.getRatioAttr(), op.getIdAttr(),
-        op.getFullShapeAttr(), op.getRingAttr());
+        op.getFullShapeAttr(), op.getBlocksAttr(), ring.behind(step), op.getRingAttr());
     out = made.getOut();
     lse = made.getLse();
   });
@@ -185,10 +170,11 @@ void expand(tx::AttentionGradOp op) {
     at = step;
     auto made = tx::AttentionStepGradOp::create(
         ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
-        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(), op.getKey(),
-        op.getMicro(), op.getFirst(), firstQuery, ring.firstOf(ring.keys, step), op.getScaleAttr(),
-        op.getCausalAttr(), op.getWindowAttr(), op.getZeroHiddenAttr(), op.getRatioAttr(),
-        op.getIdAttr(), op.getFullShapeAttr(), op.getRingAttr());
+        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(),
+        op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(), firstQuery,
+        ring.firstOf(ring.keys, step), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+        op.getZeroHiddenAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
+        op.getBlocksAttr(), ring.behind(step), op.getRingAttr());
     dq = made.getDq();
     dbias = ring.add(dbias, made.getDbias());
     if (step == 0)

@@ -62,11 +62,6 @@ inline void addHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, do
       tensor.reals[position(tensor, b, i, h) + j] += scale * head.at(i, j);
 }
 
-/// Is it a step of a ring, which has no blocks?
-template <typename Op>
-constexpr bool isStep =
-    std::is_same_v<Op, tx::AttentionStepOp> || std::is_same_v<Op, tx::AttentionStepGradOp>;
-
 /// The optional operands; null where there is none.
 struct Extras {
   const Tensor *bias = nullptr, *firstKeys = nullptr, *firstHead = nullptr, *key = nullptr,
@@ -83,8 +78,7 @@ struct Extras {
     key = of(op.getKey());
     micro = of(op.getMicro());
     first = of(op.getFirst());
-    if constexpr (!isStep<Op>)
-      firstHead = of(op.getFirstHead());
+    firstHead = of(op.getFirstHead());
   }
 };
 
@@ -149,14 +143,12 @@ class VisibleBlocks {
 public:
   /// h: the head of this rank; s: the length of the full sequence.
   template <typename Op> VisibleBlocks(Op op, const Extras &extras, int64_t h, int64_t s) {
-    if constexpr (!isStep<Op>) {
-      tx::BlocksAttr blocks = op.getBlocksAttr();
-      if (!blocks)
-        return;
-      size = blocks.getSize();
-      pattern = blocks.patternOf(h + (extras.firstHead ? extras.firstHead->ints[0] : 0));
-      layout = pattern.rows(size, s / size);
-    }
+    tx::BlocksAttr blocks = op.getBlocksAttr();
+    if (!blocks)
+      return;
+    size = blocks.getSize();
+    pattern = blocks.patternOf(h + (extras.firstHead ? extras.firstHead->ints[0] : 0));
+    layout = pattern.rows(size, s / size);
   }
   bool sees(int64_t i, int64_t j) const {
     return !pattern ||

@@ -156,12 +156,11 @@ private:
     return {};
   }
 
-  /// Shifts of a ring in one direction: with a window, as far as it reaches.
+  /// Shifts of a ring in one direction: as far as there is work.
   int64_t shifts(tx::AttentionOp op) {
-    int64_t own = op.getK().getType().getDimSize(1) / ranks;
-    if (!op.getCausal() || !op.getWindow() || own == 0)
-      return ranks - 1;
-    return std::min(ranks - 1, (int64_t(*op.getWindow()) + own - 2) / own);
+    int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
+    tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
+    return tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last();
   }
   /// Elements that a rank sends per layer, forward and backward, in elements of one head at one position, times the number of ranks.
   double ringElements(tx::AttentionOp op) {
@@ -195,7 +194,7 @@ private:
         return op.emitError() << "--context-parallel all-to-all " << problem
                               << "; take ring, or another size of " << axis.getValue();
       deals &= problem.empty();
-      mustDeal |= op.getBlocksAttr() != nullptr;
+      mustDeal |= op.getBlocksAttr() && !dividesIntoBlocks(op);
       ring += ringElements(op);
       exchanged += exchangedElements(op);
     }
@@ -209,6 +208,12 @@ private:
 
   //===- A ring
 
+  /// Does each rank have whole blocks?
+  bool dividesIntoBlocks(tx::AttentionOp op) {
+    return tx::SharedSequence{op.getQ().getType().getDimSize(1), ranks}.isOfWhole(
+        op.getBlocks()->getSize());
+  }
+
   /// Queries and keys are dealt out alike: one of the two lengths has to divide the other.
   LogicalResult allow(tx::AttentionOp op) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
@@ -218,12 +223,13 @@ private:
              << " keys of one attention alike, for which one number has to divide the "
                 "other; take lengths of which one divides the other, or "
                 "--context-parallel all-to-all";
-    if (op.getBlocksAttr())
+    if (op.getBlocksAttr() && !dividesIntoBlocks(op))
       return op.emitError()
-             << "skips blocks of scores (--sparse-attention, or a constant mask of the model's), for which "
-                "context parallelism has no ring: only --context-parallel all-to-all, which deals out heads, "
-                "or "
-             << axis.getValue() << " at 1";
+             << "skips blocks of " << op.getBlocks()->getSize()
+             << " positions (--sparse-attention, or a constant mask of the model's), and "
+             << axis.getValue() << " = " << ranks << " does not divide " << s
+             << " positions into whole ones; take a smaller block, another size of "
+             << axis.getValue() << ", or --context-parallel all-to-all";
     op.setRingAttr(axis);
     return success();
   }

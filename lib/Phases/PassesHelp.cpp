@@ -21,9 +21,11 @@ static StringRef nameOf(StringRef pass) {
 static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
   llvm::SetVector<StringRef> options;
   for (StringRef rest : phase.passes)
-    while (!(rest = rest.split("${").second).empty())
-      if (!rest.starts_with("phases.")) // another phase's passes
-        options.insert(rest.take_until([](char c) { return c == '}' || c == '.'; }));
+    while (!(rest = rest.split("${").second).empty()) {
+      StringRef name = rest.take_until([](char c) { return c == '}' || c == '.'; });
+      if (findPlanOption(name)) // not another phase's passes, nor a hint
+        options.insert(name);
+    }
   return options;
 }
 

@@ -325,7 +325,18 @@ static std::tuple<int64_t, int64_t, std::string> splitMesh(const Plan &plan) {
   return {stages, place, llvm::join(others, ",")};
 }
 
+/// The ranks that may share a sequence in a ring. That is a hint, for a phase after which the mesh may still be chosen.
+static int64_t ringRanks(const Plan &plan) {
+  int64_t ranks = 1;
+  for (const auto &[axis, size] : plan.mesh())
+    if (plan.get("context-parallel") != "all-to-all" && par::splits(axis, par::Splits::Context))
+      ranks *= size;
+  return ranks;
+}
+
 std::string Plan::textFor(StringRef placeholder) const {
+  if (placeholder == "ring-ranks")
+    return std::to_string(ringRanks(*this));
   auto [option, part] = placeholder.split('.');
   if (part.empty())
     return get(option).str();

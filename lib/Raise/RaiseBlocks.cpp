@@ -11,7 +11,6 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Rt/Target.h"
 #include "lib/Raise/BlockMatrix.h"
 #include "lib/Raise/Remarks.h"
 #include "partita/Raise/IndexEvaluator.h"
@@ -63,7 +62,8 @@ public:
   explicit BlockReader(tx::AttentionOp op) : op(op), bias(op.getBias()) {}
   /// What the op's heads see: one for all, or one for each; none if the bias is no mask of scores that this pass reads.
   std::optional<SmallVector<Seen, 0>> read();
-  Layout layOut(ArrayRef<Seen> heads);
+  /// Of blocks that each of so many ranks has whole ones of, if they divide the sequence.
+  Layout layOut(ArrayRef<Seen> heads, int64_t ranks);
 
 private:
   std::optional<Seen> readHead(int64_t head);
@@ -145,11 +145,12 @@ bool BlockReader::isExact(tx::BlocksAttr blocks, ArrayRef<Seen> heads) {
   return true;
 }
 
-Layout BlockReader::layOut(ArrayRef<Seen> heads) {
+Layout BlockReader::layOut(ArrayRef<Seen> heads, int64_t ranks) {
   int64_t sequence = op.getQ().getType().getDimSize(1), size = 0;
+  int64_t run = sequence % ranks == 0 ? sequence / ranks : sequence;
   double least = 0;
   for (int64_t each : llvm::reverse(sizes)) { // the smallest computes the least
-    if (sequence % each != 0 || sequence == each)
+    if (run % each != 0 || sequence == each)
       continue;
     double computed = 0, all = 0; // blocks; those that the op's other masks leave
     for (int64_t i = 0, n = sequence / each; i < n; ++i)
@@ -187,9 +188,7 @@ Layout BlockReader::layOut(ArrayRef<Seen> heads) {
 }
 
 void RaiseBlocksPass::runOnOperation() {
-  // What reads the biases later needs them: whether documents may be packed, and a ring, which has no blocks.
-  if (!rt::Target::of(getOperation()).skipsAttentionBlocks() || packs >= 0 ||
-      contextParallel == "ring")
+  if (packs >= 0) // what follows reads the biases: may documents be packed?
     return;
   Report report("attention of blocks", remarks, numRaised, numMissed);
   Independent independent(getOperation());
@@ -205,7 +204,7 @@ void RaiseBlocksPass::runOnOperation() {
       ++numChecks;
       BlockReader reader(op);
       if (std::optional<SmallVector<Seen, 0>> heads = reader.read())
-        layout->second = reader.layOut(*heads);
+        layout->second = reader.layOut(*heads, std::max<int64_t>(ranks, 1));
     }
     if (!layout->second.blocks)
       return;

@@ -70,6 +70,28 @@ module attributes {par.mesh = #par.mesh<cp = 2>} {
 
 #s = #par.place<[1, 8 @cp, 2, 8]>
 #l = #par.place<[1, 2, 8 @cp]>
+
+// Blocks that no rank computes with its neighbour's keys: these travel on, without a step, to the rank behind, whose keys some rank computes.
+// CHECK-LABEL: func.func @blocks
+// CHECK: %[[N:.*]]:2 = par.shift
+// CHECK: %[[O:.*]], %[[L:.*]] = tx.attention_step {{.*}} blocks <2, [band -2 to -2, band 0 to 0]> behind 0 zero_hidden ring "cp"
+// CHECK: %[[F:.*]]:2 = par.shift %[[N]]#0, %[[N]]#1
+// CHECK-NOT: par.shift
+// CHECK: %[[B:.*]] = par.first_index of 8 behind 2
+// CHECK: tx.attention_step %{{.*}}, %[[F]]#0, %[[F]]#1 onto %[[O]], %[[L]] at %{{.*}}, %[[B]] scale {{.*}} blocks <2, [band -2 to -2, band 0 to 0]> behind 2 ring "cp"
+// CHECK-NOT: tx.attention_step
+module attributes {par.mesh = #par.mesh<cp = 4>} {
+  func.func @blocks(%q: tensor<1x2x2x8xf32, #s>, %k: tensor<1x2x2x8xf32, #s>, %v: tensor<1x2x2x8xf32, #s>) -> tensor<1x2x2x8xf32, #s> attributes {par.no_cotangents} {
+    %out, %lse = tx.attention %q, %k, %v scale 0.5 blocks <2, [band -2 to -2, band 0 to 0]> ring "cp"
+      : (tensor<1x2x2x8xf32, #s>, tensor<1x2x2x8xf32, #s>, tensor<1x2x2x8xf32, #s>) -> (tensor<1x2x2x8xf32, #s>, tensor<1x2x2xf32, #l>)
+    return %out : tensor<1x2x2x8xf32, #s>
+  }
+}
+
+// -----
+
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
 module attributes {par.mesh = #par.mesh<cp = 2>} {
   func.func @early(%q: tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s> {
     // expected-error@+1 {{is not differentiated yet, and its steps have no gradient}}

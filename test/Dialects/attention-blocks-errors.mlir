@@ -147,3 +147,21 @@ func.func @shard(%x: tensor<1x8x2x4xf32, #par.place<[1, 8, 4 @tp, 4]>>) {
   return
 }
 }
+
+// -----
+
+func.func @runs(%x: tensor<1x8x2x4xf32>, %n: tensor<2xi64>) {
+  // expected-error@+1 {{has blocks of 8, which do not divide 8 positions in 2 runs}}
+  %o, %l = tx.attention_step %x, %x, %x at %n, %n scale 0.5 blocks <8, [band 0 to 0]> behind 0 ring "cp" : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<2xi64>, tensor<2xi64>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+func.func @behind(%x: tensor<1x8x2x4xf32>, %n: tensor<1xi64>) {
+  // expected-error@+1 {{has keys of the rank 1 places behind, in a ring of 1}}
+  %o, %l = tx.attention_step %x, %x, %x at %n, %n scale 0.5 blocks <8, [band 0 to 0]> behind 1 ring "cp" : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1xi64>, tensor<1xi64>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  return
+}
+}

@@ -19,3 +19,14 @@ func.func @heads(%x: tensor<1x8x2x4xf32>) {
   %0:3 = tx.attention_grad %x, %x, %x, %o, %l, %x scale 0.5 blocks <4, [band 0 to 0], [band -1 to 1] lower, heads [1, 0]> : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<1x8x2x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
   return
 }
+
+// CHECK-LABEL: @steps(
+// CHECK: tx.attention_step %{{.*}} scale 5.000000e-01 causal blocks <2, [band 0 to 0], [band -1 to 0], heads [1, 0]> behind 0 head %{{.*}} ring "cp" :
+// CHECK: tx.attention_step_grad %{{.*}} scale 5.000000e-01 blocks <2, [band 0 to 0], [band -1 to 0], heads [1, 0]> behind 0 ring "cp" :
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+func.func @steps(%x: tensor<1x8x2x4xf32>, %n: tensor<2xi64>, %h: tensor<1xi64>) {
+  %o, %l = tx.attention_step %x, %x, %x at %n, %n scale 0.5 causal blocks <2, [band 0 to 0], [band -1 to 0], heads [1, 0]> behind 0 head %h ring "cp" : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+  %0:3 = tx.attention_step_grad %x, %x, %x, %o, %l, %x at %n, %n scale 0.5 blocks <2, [band 0 to 0], [band -1 to 0], heads [1, 0]> behind 0 ring "cp" : (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x2x8xf32>, tensor<1x8x2x4xf32>, tensor<2xi64>, tensor<2xi64>) -> (tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>, tensor<1x8x2x4xf32>)
+  return
+}
+}

@@ -1,13 +1,17 @@
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks),canonicalize)' | FileCheck %s
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks))' -o %t.mlir
 // RUN: bash %S/../Fuse/equal.sh %s %t.mlir documents window global head learned
-// RUN: sed 's/^module {/module attributes {rt.target = "cuda"} {/' %s | partita-opt --pass-pipeline='builtin.module(func.func(raise-blocks))' | FileCheck %s --check-prefix=CUDA --implicit-check-not=blocks
-// CUDA-LABEL: @documents(
-// Whoever packs documents or passes keys round a ring needs the masks.
+// Whoever packs documents needs the masks.
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{packs=0}))' | FileCheck %s --check-prefix=KEPT --implicit-check-not=blocks
-// RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{context-parallel=ring}))' | FileCheck %s --check-prefix=KEPT --implicit-check-not=blocks
 // KEPT-LABEL: @documents(
 // KEPT: tx.attention %arg0, %arg0, %arg0 bias
+// Each of four ranks has whole blocks of 16 of 64 positions; of 96 it has 24, no whole blocks of any size.
+// RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{ranks=4}))' | FileCheck %s --check-prefix=RING
+// RING-LABEL: @documents(
+// RING: blocks <16, [squares 0 to 4 by 2]> :
+// RING-LABEL: @window(
+// RING-NOT: blocks
+// RING-LABEL: @global(
 module {
 
 // Two documents of 32 positions: the mask says nothing else, and goes.

@@ -74,3 +74,14 @@ func.func @dropped_grad(%q: tensor<2x6x4x4xf64>, %k: tensor<2x6x4x4xf64>, %v: te
   %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 blocks <2, [band 0 to 0, columns 0 to 1 by 1 width 1], [squares 0 to 3 by 2, block 2 0], heads [0, 1, 1, 0]> dropout 0.5 id 7 key %key micro %micro : (tensor<2x6x4x4xf64>, tensor<2x6x4x4xf64>, tensor<2x6x4x3xf64>, tensor<2x6x4x3xf64>, tensor<2x4x6xf64>, tensor<2x6x4x3xf64>, tensor<i64>, tensor<i64>) -> (tensor<2x6x4x4xf64>, tensor<2x6x4x4xf64>, tensor<2x6x4x3xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x6x4x4xf64>, tensor<2x6x4x4xf64>, tensor<2x6x4x3xf64>
 }
+// A step of a ring of one rank.
+// CHECK: tx.attention_step @step: split b h; partial{{ *$}}
+func.func @step(%q: tensor<2x4x2x4xf64>, %k: tensor<2x4x2x4xf64>, %v: tensor<2x4x2x3xf64>, %first: tensor<1xi64>) -> (tensor<2x4x2x3xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention_step %q, %k, %v at %first, %first scale 0.5 blocks <2, [band 0 to 0]> behind 0 ring "x" : (tensor<2x4x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x4x2x3xf64>, tensor<1xi64>, tensor<1xi64>) -> (tensor<2x4x2x3xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x3xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_step_grad @step_grad: split b h; partial 5{{ *$}}
+func.func @step_grad(%q: tensor<2x4x2x4xf64>, %k: tensor<2x4x2x4xf64>, %v: tensor<2x4x2x3xf64>, %out: tensor<2x4x2x3xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x3xf64>, %first: tensor<1xi64>) -> (tensor<2x4x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x4x2x3xf64>) {
+  %0:3 = tx.attention_step_grad %q, %k, %v, %out, %lse, %dout at %first, %first scale 0.5 causal blocks <2, [band 0 to 0]> behind 0 ring "x" : (tensor<2x4x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x4x2x3xf64>, tensor<2x4x2x3xf64>, tensor<2x2x4xf64>, tensor<2x4x2x3xf64>, tensor<1xi64>, tensor<1xi64>) -> (tensor<2x4x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x4x2x3xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x4x2x3xf64>
+}

@@ -19,7 +19,6 @@ class LayoutMaker {
     std::vector<BlockLayout> layouts;
     std::vector<int32_t> ofHead;
     int64_t firstHead = 0;
-    BlockLayouts blocks{};
   };
   Owner *owner;
   int32_t size, n;
@@ -74,8 +73,7 @@ public:
     for (int64_t h = 0; h < first + shape.heads; ++h)
       owner->ofHead.push_back(h < first ? int32_t(count) : int32_t((h - first + 1) % count));
     owner->firstHead = first;
-    owner->blocks = {owner->layouts.data(), owner->ofHead.data(), &owner->firstHead};
-    shape.blocks = &owner->blocks;
+    shape.blocks = {owner->layouts.data(), owner->ofHead.data(), &owner->firstHead};
     return shape;
   }
 };
@@ -84,7 +82,7 @@ public:
 inline bool inComputedBlock(const AttentionShape &a, int64_t head, int64_t query, int64_t key) {
   if (!a.blocks)
     return true;
-  const BlockLayout &layout = layoutOfHead(*a.blocks, head);
+  const BlockLayout &layout = layoutOfHead(a.blocks, head);
   return isComputed(layout, int32_t(query / layout.size), int32_t(key / layout.size));
 }
 

@@ -37,7 +37,6 @@ public:
                                     /*mayBeOne=*/sizes.tokens <= 1024);
   }
 
-  bool skipsAttentionBlocks() const override { return true; }
   bool stepsThroughKeys() const override { return true; }
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
     return partita_rt::attentionStepWorkspaceOnCpu(queries);

@@ -154,7 +154,7 @@ def ExpandRingPass : Pass<"expand-ring", "::mlir::ModuleOp"> {
     Phase: differentiate.
 
     Each rank begins with its own keys and values and passes them on: in step j it works with those of the rank j places before it, while the next
-    ones travel. Steps in which no rank sees a key (a window that is shorter) are not written.
+    ones travel. Steps in which no rank sees a key (a window that is shorter, blocks that are empty) are not written.
 
     ```mlir
     %out, %lse = tx.attention %q, %k, %v scale 0.5 causal ring "cp"

@@ -89,6 +89,7 @@ public:
   ///     mesh.stages   the size of pp, 1 if there is none
   ///     mesh.axis     the number of axes before pp
   ///     mesh.ranks    the other axes
+  ///     ring-ranks    the ranks that may share a sequence in a ring, as far as the mesh is known
   std::string textFor(llvm::StringRef placeholder) const;
   /// Returns the axes of the mesh and their sizes, outermost first.
   std::vector<std::pair<std::string, int64_t>> mesh() const;

@@ -176,7 +176,7 @@ def RaiseBlocks : Raise_Pass<"raise-blocks"> {
   let options = [
     Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
     Option<"packs", "packs", "int64_t", "-1", "pack-documents follows with this token, and reads the biases; -1: it does not">,
-    Option<"contextParallel", "context-parallel", "std::string", "\"auto\"", "ring: attention keeps its bias, since steps of a ring have no blocks">,
+    Option<"ranks", "ranks", "int64_t", "1", "the ranks that may share a sequence in a ring: each gets whole blocks">,
   ];
   let summary = "lets self-attention skip the blocks of scores that its mask hides";
   let description = [{
@@ -186,8 +186,8 @@ def RaiseBlocks : Raise_Pass<"raise-blocks"> {
     head) is evaluated in every element. If less than nine tenths of the blocks have a score that is not hidden, the op gets these as
     `blocks`; the largest of 128, 64, 32 and 16 positions that computes little more than the smallest. Where blocks, `causal`
     and `window` hide exactly what the bias hides, which adds nothing to the other scores, the bias is dropped; else it stays. Attention
-    with blocks already (`sparsify-attention`) stays as it is, and so does all attention on a target whose kernels take no layouts, in a ring, and in
-    packed rows.
+    with blocks already (`sparsify-attention`) stays as it is, and so does all attention in packed rows. Where `ranks` share a sequence in a
+    ring (context parallelism), blocks divide the positions of each.
 
     ```mlir
     %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5

@@ -23,26 +23,34 @@ static std::string textOf(const BlockTerm &term) {
 
 namespace {
 
-/// Prints the tables of one attention, line by line, into a function.
+/// Prints the tables of one attention, line by line: into its function or, in a device's memory, before it.
 class LayoutsPrinter {
 public:
-  LayoutsPrinter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+  LayoutsPrinter(OpBuilder &b, BlockLayoutsOp op, bool onDevice)
+      : b(b), loc(op.getLoc()), onDevice(onDevice),
+        prefix(onDevice ? (op.getSymName() + "_").str() : ""),
+        begin(onDevice ? "static __device__ const " : "  static const ") {}
 
   void line(const Twine &text) { emitc::VerbatimOp::create(b, loc, b.getStringAttr(text)); }
 
   /// A table of several elements a line; returns its name, or "nullptr" if it is empty.
-  std::string table(StringRef type, const Twine &name, ArrayRef<std::string> elements) {
+  std::string table(StringRef type, const Twine &called, ArrayRef<std::string> elements) {
     if (elements.empty())
       return "nullptr";
-    line("  static const " + type + " " + name + "[] = {");
+    std::string name = prefix + called.str(), indent(begin.size() - begin.ltrim().size(), ' ');
+    line(begin + type + " " + name + "[] = {");
     for (size_t i = 0; i < elements.size();) {
-      std::string row = "      " + elements[i++] + ",";
+      std::string row = indent + "    " + elements[i++] + ",";
       while (i < elements.size() && row.size() + elements[i].size() < 90)
         row += " " + elements[i++] + ",";
       line(row);
     }
-    line("  };");
-    return name.str();
+    line(indent + "};");
+    return name;
+  }
+  /// What the host passes to a kernel.
+  std::string address(const std::string &table) {
+    return onDevice ? "deviceTable(" + table + ")" : table;
   }
 
   std::string pairs(const Twine &name, ArrayRef<BlockPair> pairs) {
@@ -72,35 +80,45 @@ public:
 private:
   OpBuilder &b;
   Location loc;
+  bool onDevice;
+  std::string prefix;
+  StringRef begin; ///< of a table's line
 };
 
 } // namespace
 
-static void convert(OpBuilder &b, BlockLayoutsOp op) {
-  LayoutsPrinter printer(b, op.getLoc());
+static void convert(OpBuilder &b, BlockLayoutsOp op, bool onDevice) {
+  LayoutsPrinter printer(b, op, onDevice);
   tx::BlocksAttr blocks = op.getBlocks();
   int64_t size = blocks.getSize(), n = op.getSequence() / size;
   bool isPerHead = blocks.isPerHead();
   printer.line(llvm::formatv("// {0} of block-sparse attention: {1} x {1} blocks of {2} positions.",
                              isPerHead ? "The heads' layouts" : "The layout", n, size)
                    .str());
-  printer.line("static BlockLayouts " + op.getSymName() + "(" +
-               (isPerHead ? "const int64_t *first_head = nullptr" : "") + ") {");
+  auto beginFunction = [&] {
+    printer.line("static BlockLayouts " + op.getSymName() + "(" +
+                 (isPerHead ? "const int64_t *first_head = nullptr" : "") + ") {");
+  };
+  if (!onDevice)
+    beginFunction();
   SmallVector<std::string> layouts;
   for (auto [i, pattern] : llvm::enumerate(blocks.getPatterns()))
     layouts.push_back(printer.layout(pattern, isPerHead ? Twine(i) : Twine(), size, n));
-  printer.table("BlockLayout", "layouts", layouts);
-  if (isPerHead)
-    printer.table("int32_t", "heads", llvm::map_to_vector(blocks.getHeads(), [](int32_t number) {
-                    return std::to_string(number);
-                  }));
-  printer.line(isPerHead ? "  return {layouts, heads, first_head};" : "  return {layouts};");
+  std::string result = printer.address(printer.table("BlockLayout", "layouts", layouts));
+  if (isPerHead) {
+    auto heads = llvm::map_to_vector(blocks.getHeads(),
+                                     [](int32_t number) { return std::to_string(number); });
+    result += ", " + printer.address(printer.table("int32_t", "heads", heads)) + ", first_head";
+  }
+  if (onDevice)
+    beginFunction();
+  printer.line("  return {" + result + "};");
   printer.line("}");
   op.erase();
 }
 
 /// They stand after the kernels.
-void rt::convertBlockLayouts(ModuleOp module) {
+void rt::convertBlockLayouts(ModuleOp module, bool onDevice) {
   auto functions = module.getOps<func::FuncOp>();
   OpBuilder b(module.getContext());
   if (functions.empty())
@@ -108,5 +126,5 @@ void rt::convertBlockLayouts(ModuleOp module) {
   else
     b.setInsertionPoint(*functions.begin());
   for (auto layouts : llvm::make_early_inc_range(module.getOps<BlockLayoutsOp>()))
-    convert(b, layouts);
+    convert(b, layouts, onDevice);
 }

@@ -19,8 +19,9 @@ void convertKernelsToLoops(mlir::ModuleOp module);
 /// Replaces an update's kernel.
 void convertKernel(UpdateKernelOp kernel);
 
-/// Replaces all layouts of block-sparse attention by functions that return tables.
-void convertBlockLayouts(mlir::ModuleOp module);
+/// Replaces all layouts of block-sparse attention by functions that return tables. onDevice: kernels read these from
+/// the memory of a device.
+void convertBlockLayouts(mlir::ModuleOp module, bool onDevice);
 
 /// Returns the names of kernels that are called over tables of tensors.
 llvm::StringSet<> kernelsOverTensors(mlir::ModuleOp module);

@@ -19,7 +19,7 @@ namespace {
 struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
   void runOnOperation() override {
     const emit::TargetEmitter &emitter = emit::emitterOf(Target::of(getOperation()));
-    convertBlockLayouts(getOperation());
+    convertBlockLayouts(getOperation(), emitter.keepsTablesOnDevice());
     emitter.convertKernels(getOperation());
     std::unique_ptr<Converter> converter = emitter.createConverter(&getContext());
     // Functions first, since a call asks its layer for its name.

@@ -86,6 +86,7 @@ public:
     return std::make_unique<CudaConverter>(context);
   }
   void convertKernels(ModuleOp module) const override { convertKernelsToCuda(module); }
+  bool keepsTablesOnDevice() const override { return true; }
 
   StringRef getSourceFile() const override { return "model.cu"; }
   StringRef getPrelude() const override {

@@ -28,6 +28,8 @@ public:
   virtual std::unique_ptr<rt::Converter> createConverter(mlir::MLIRContext *context) const = 0;
   /// Replaces all of the module's kernels by functions.
   virtual void convertKernels(mlir::ModuleOp module) const = 0;
+  /// Returns true if kernels read constant tables from the memory of a device.
+  virtual bool keepsTablesOnDevice() const { return false; }
 
   //===-- The program's folder --------------------------------------------------------------===//
 

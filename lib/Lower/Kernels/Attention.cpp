@@ -66,17 +66,13 @@ template <typename Op> LogicalResult checkKey(Op op) {
 }
 
 /// The function that returns the layouts of an attention's blocks, null if it has none.
-template <typename Op> FailureOr<FlatSymbolRefAttr> layoutsOf(Op op, Lowering &l) {
+template <typename Op> FlatSymbolRefAttr layoutsOf(Op op, Lowering &l) {
   tx::BlocksAttr blocks = op.getBlocksAttr();
   if (!blocks)
-    return FlatSymbolRefAttr();
-  const Target &target = Target::of(op);
-  if (!target.skipsAttentionBlocks())
-    return op.emitOpError() << "computes blocks of scores alone, for which target "
-                            << target.getName() << " has no kernel; use --target cpu";
+    return {};
   OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
   auto layouts = BlockLayoutsOp::create(atTop, atTop.getUnknownLoc(), "layouts", blocks,
-                                        l.type(op.getQ()).getDimSize(1));
+                                        par::Layout::of(op.getQ().getType()).shape[1]);
   return l.shared.kernel(layouts, "attention_blocks");
 }
 
@@ -110,8 +106,7 @@ struct Attention : ForwardKernel<Attention, tx::AttentionOp> {
   bool needsResult(Operation *, unsigned result) const { return result == 0; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto attention = cast<tx::AttentionOp>(op);
-    FailureOr<FlatSymbolRefAttr> layouts = layoutsOf(attention, l);
-    if (failed(layouts) || failed(checkKey(attention)))
+    if (failed(checkKey(attention)))
       return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {attention.getOut(), attention.getQ(), attention.getK(), attention.getV()})
@@ -126,7 +121,7 @@ struct Attention : ForwardKernel<Attention, tx::AttentionOp> {
         shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
         attention.getCausal(), attention.getScale(), attention.getWindow().value_or(0),
         attention.getZeroHidden(), attention.getRatioAttr(), attention.getIdAttr(),
-        probabilitiesOf(attention, l), *layouts);
+        probabilitiesOf(attention, l), layoutsOf(attention, l));
     return success();
   }
 };
@@ -150,8 +145,7 @@ struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionGradOp>(op);
-    FailureOr<FlatSymbolRefAttr> layouts = layoutsOf(grad, l);
-    if (failed(layouts) || failed(checkKey(grad)))
+    if (failed(checkKey(grad)))
       return failure();
     SmallVector<int64_t> strides;
     for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
@@ -170,7 +164,7 @@ struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
         bufferOrNull(l, grad.getMicro()), bufferOrNull(l, grad.getFirst()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
-        grad.getIdAttr(), probabilitiesOf(grad, l), *layouts);
+        grad.getIdAttr(), probabilitiesOf(grad, l), layoutsOf(grad, l));
     if (biasSums != dbias)
       l.convert(dbias, biasSums, l.elements(grad.getDbias()));
     return success();
@@ -223,13 +217,13 @@ struct AttentionStep : ForwardKernel<AttentionStep, tx::AttentionStepOp> {
     l.create<rt::AttentionStepOp>(
         l.result(0), l.result(1), l.operand(0), l.operand(1), l.operand(2),
         bufferOrNull(l, step.getBias()), bufferOrNull(l, step.getFirstKeys()),
-        bufferOrNull(l, step.getKey()), bufferOrNull(l, step.getMicro()),
-        bufferOrNull(l, step.getFirst()), l.buffer(step.getFirstQuery()),
-        l.buffer(step.getFirstKey()), strides,
+        bufferOrNull(l, step.getFirstHead()), bufferOrNull(l, step.getKey()),
+        bufferOrNull(l, step.getMicro()), bufferOrNull(l, step.getFirst()),
+        l.buffer(step.getFirstQuery()), l.buffer(step.getFirstKey()), strides,
         shapeOf(l.type(step.getQ()), l.type(step.getK()), l.type(step.getV())), step.getCausal(),
         step.getScale(), step.getWindow().value_or(0), step.getZeroHidden(), step.getRatioAttr(),
         step.getIdAttr(), probabilitiesOf(step, l, fullLengths(step)), fullLengths(step),
-        runsOf(step), step.getOutBefore() != nullptr);
+        runsOf(step), step.getOutBefore() != nullptr, layoutsOf(step, l));
     return success();
   }
 };
@@ -267,13 +261,14 @@ struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGr
         l.result(0), l.result(1), l.result(2), dbias, l.scratch(), l.buffer(grad.getDout()),
         l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
         bufferOrNull(l, grad.getBias()), bufferOrNull(l, grad.getFirstKeys()),
-        bufferOrNull(l, grad.getKey()), bufferOrNull(l, grad.getMicro()),
-        bufferOrNull(l, grad.getFirst()), l.buffer(grad.getFirstQuery()),
-        l.buffer(grad.getFirstKey()), strides,
+        bufferOrNull(l, grad.getFirstHead()), bufferOrNull(l, grad.getKey()),
+        bufferOrNull(l, grad.getMicro()), bufferOrNull(l, grad.getFirst()),
+        l.buffer(grad.getFirstQuery()), l.buffer(grad.getFirstKey()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
         grad.getIdAttr(), probabilitiesOf(grad, l, fullLengths(grad)), fullLengths(grad),
-        runsOf(grad), grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr);
+        runsOf(grad), grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr,
+        layoutsOf(grad, l));
     return success();
   }
 };

@@ -109,7 +109,7 @@ inline void checkAttention(const AttentionShape &shape) {
     fail("attention: heads of %lld elements, at most %lld are possible",
          (long long)std::max(shape.headDim, shape.valueDim), (long long)kLargestHead);
   for (int64_t head = 0; shape.blocks && head < shape.heads; ++head) {
-    const BlockLayout &layout = layoutOfHead(*shape.blocks, head);
+    const BlockLayout &layout = layoutOfHead(shape.blocks, head);
     int64_t positions = int64_t(layout.n) * layout.size;
     int64_t queries = fullLength(shape.queries, shape.sequence),
             keys = fullLength(shape.keys, shape.keySequence);

@@ -31,7 +31,7 @@ constexpr int64_t kKeyVectors = kSparseBlocks * kKeyBlock / kPad;
 
 /// The layout of a head; null: dense.
 inline const BlockLayout *layoutOf(const AttentionShape &shape, int64_t head) {
-  return shape.blocks ? &layoutOfHead(*shape.blocks, head) : nullptr;
+  return shape.blocks ? &layoutOfHead(shape.blocks, head) : nullptr;
 }
 
 /// Of keys of the full sequence: the first of keys [key, keyEnd) that a row of blocks computes, or keyEnd; the end of the last one, or key.

@@ -37,7 +37,7 @@ __device__ inline uint64_t computedOfLine(const BlockLayout &layout, int line, b
 struct HeadBlocks {
   const BlockLayout *layout; ///< null: all are computed
   __device__ HeadBlocks(const AttentionShape &shape, int64_t head)
-      : layout(shape.blocks ? &layoutOfHead(*shape.blocks, head) : nullptr) {}
+      : layout(shape.blocks ? &layoutOfHead(shape.blocks, head) : nullptr) {}
 
   /// The computed ones of 64 positions, from `from` on, of the line that `at` lies in.
   __device__ uint64_t bits(bool transposed, int64_t at, int64_t from) const {

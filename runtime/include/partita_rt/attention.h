@@ -70,11 +70,11 @@ struct AttentionShape {
   /// Nondecreasing in a sequence (documentStarts).
   const int32_t *firstKeys = nullptr;
   AttentionDropout dropout = {};
-  /// Null, or which blocks of the scores are computed: the others are hidden, as if they were -inf, and not
+  /// If it has layouts, which blocks of the scores are computed: the others are hidden, as if they were -inf, and not
   /// touched. Every layout has n * size == sequence == keySequence, or, of sequences of which a rank has a part,
   /// their full lengths; every run of these has a multiple of the size, so it begins at a block. On a
-  /// GPU, layouts and all they point to lie in device memory.
-  const BlockLayouts *blocks = nullptr;
+  /// GPU, all that this points to lies in device memory.
+  BlockLayouts blocks = {};
   /// For attentionStep and attentionStepBackward alone: which of the full sequences these queries and keys are. All
   /// of the above then speaks of positions and lengths of the full sequences.
   SequenceRuns queries = {}, keys = {};

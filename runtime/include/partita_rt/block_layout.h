@@ -50,14 +50,14 @@ struct BlockLayout {
 
 /// The layouts of one attention: of head h of this rank, layouts[ofHead[h + *firstHead]].
 struct BlockLayouts {
-  const BlockLayout *layouts;
+  /// Null: all blocks are computed.
+  const BlockLayout *layouts = nullptr;
   /// Null: all heads have layouts[0].
   const int32_t *ofHead = nullptr;
   /// Null: 0; else the first of this rank's heads among those of ofHead.
   const int64_t *firstHead = nullptr;
 
-  /// For the arguments of a call: a temporary lives until the call has returned.
-  const BlockLayouts *address() const { return this; }
+  PARTITA_RT_HOST_DEVICE explicit operator bool() const { return layouts != nullptr; }
 };
 
 PARTITA_RT_HOST_DEVICE inline const BlockLayout &layoutOfHead(const BlockLayouts &blocks,

@@ -1,4 +1,5 @@
-"""sparse_attention.py FOLDER: programs with --sparse-attention train like dense ones whose model has the layout's mask, in every mode.
+"""sparse_attention.py FOLDER: programs with --sparse-attention train like dense ones whose model has the layout's mask, in every mode,
+also for GPUs (on the simulated one of test/Support) and with sequences split over a ring of ranks.
 
 The masks are built here from the definitions of DeepSpeed's SparsityConfig classes, block by block."""
 import os
@@ -7,36 +8,15 @@ import sys
 import numpy
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
-import onnx_writer as ow  # noqa: E402
 import checkpoints  # noqa: E402
-from commands import call  # noqa: E402
+import masked_model  # noqa: E402
+from commands import build_for_simulated_gpu, call  # noqa: E402
 from node_batch import write_safetensors  # noqa: E402
 
 folder = sys.argv[1]
 random = numpy.random.default_rng(0)
 BATCH, LENGTH, WIDTH, VOCABULARY, HEADS, LAYERS, BLOCK = 4, 32, 16, 32, 4, 2, 4
 BLOCKS = LENGTH // BLOCK
-
-
-def write(path, values, mask):
-    """A model whose attention adds a mask [heads, queries, keys]."""
-    nodes = [ow.node("Gather", ["table", "input_ids"], ["x0"])]
-    for i in range(LAYERS):
-        for name in "qkv":
-            nodes += [ow.node("MatMul", [f"x{i}", f"{name}{i}"], [f"{name}{i}.flat"]), ow.node("Reshape", [f"{name}{i}.flat", "heads"], [f"{name}{i}.heads"]),
-                      ow.node("Transpose", [f"{name}{i}.heads"], [f"{name}{i}.turned"], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])]
-        nodes += [ow.node("MatMul", [f"q{i}.turned", f"k{i}.turned"], [f"s{i}"]), ow.node("Mul", [f"s{i}", "scale"], [f"scaled{i}"]),
-                  ow.node("Where", ["seen", f"scaled{i}", "low"], [f"masked{i}"]), ow.node("Softmax", [f"masked{i}"], [f"p{i}"], axis=-1),
-                  ow.node("MatMul", [f"p{i}", f"v{i}.turned"], [f"o{i}"]), ow.node("Transpose", [f"o{i}"], [f"o{i}.turned"], perm=[0, 2, 1, 3]),
-                  ow.node("Reshape", [f"o{i}.turned", "flat"], [f"o{i}.flat"]), ow.node("MatMul", [f"o{i}.flat", f"o{i}.weight"], [f"y{i}"]),
-                  ow.node("Add", [f"x{i}", f"y{i}"], [f"x{i + 1}"])]
-    nodes.append(ow.node("MatMul", [f"x{LAYERS}", "head"], ["logits"]))
-    tensors = [ow.tensor(name, ow.FLOAT, value.shape, value.tobytes()) for name, value in values.items()]
-    tensors += [ow.ints("heads", [0, 0, HEADS, WIDTH // HEADS]), ow.ints("flat", [0, 0, WIDTH]),
-                ow.tensor("seen", ow.BOOL, [1, *mask.shape], mask.tobytes()), ow.tensor("low", ow.FLOAT, [], ow.floats([-3.4028235e38])),
-                ow.tensor("scale", ow.FLOAT, [], ow.floats([(WIDTH // HEADS) ** -0.5]))]
-    ow.save(path, ow.model(ow.graph(nodes, [ow.value("input_ids", ow.INT64, ["batch", "sequence"])],
-                                    [ow.value("logits", ow.FLOAT, ["batch", "sequence", VOCABULARY])], tensors), opset=17))
 
 
 def mix64(x):
@@ -103,24 +83,42 @@ CASES = {
     "dense": ("mode=dense", lambda head: numpy.ones((BLOCKS, BLOCKS), bool), True, []),
 }
 
-sizes = {"table": (VOCABULARY, WIDTH), "head": (WIDTH, VOCABULARY)}
-sizes.update({f"{name}{i}": (WIDTH, WIDTH) for i in range(LAYERS) for name in ("q", "k", "v")})
-sizes.update({f"o{i}.weight": (WIDTH, WIDTH) for i in range(LAYERS)})
-weights = {name: (random.standard_normal(size) * 0.5).astype(numpy.float32) for name, size in sizes.items()}
+weights = masked_model.weights(random, VOCABULARY, WIDTH, LAYERS, 0.5)
 data = f"{folder}/data.safetensors"
 TOKENS = random.integers(0, VOCABULARY, (BATCH, LENGTH))
 write_safetensors(data, {"input_ids": TOKENS, "labels": TOKENS})
 
 
-def train(name, mask, options):
+def train(name, mask, options, cuda=False):
     """Returns the parameters after three updates."""
     model, program, parameters = (f"{folder}/{name}{suffix}" for suffix in (".onnx", "", ".safetensors"))
-    write(model, weights, mask)
+    masked_model.write(model, weights, mask, HEADS)
     batch = BATCH // 2 if "--accumulate" in options else BATCH
     call("partita", "compile", model, "--dim", f"batch={batch}", "--dim", f"sequence={LENGTH}", "--objective", "causal", "--optimizer", "sgd", "--lr", "0.1",
-         *options, "-o", program)
+         *options, *(["--target", "cuda", "--no-build"] if cuda else []), "-o", program)
+    if cuda:
+        build_for_simulated_gpu(program)
     call("partita", "run", program, "--data", data, "--steps", "3", "--dump-parameters", parameters)
     return {name: (value.astype("u4") << 16).view("f4") if value.dtype == numpy.uint16 else value for name, value in checkpoints.read(parameters)[0].items()}
+
+
+# of a case above: more options, another one for a GPU
+FURTHER = {
+    "fixed": {"fixed, cuda": (True, ["--mesh", "tp=2"]), "fixed, cp=2": (False, ["--mesh", "cp=2,tp=2", "--context-parallel", "ring"]),
+              "fixed, cp=4": (False, ["--mesh", "cp=4", "--context-parallel", "ring"]),
+              "fixed, cp=2, cuda": (True, ["--mesh", "cp=2,tp=2", "--context-parallel", "ring"])},
+    "bigbird": {"bigbird, cp=2": (False, ["--mesh", "cp=2", "--context-parallel", "ring"])},
+    "bslongformer": {"bslongformer, cp=4": (False, ["--mesh", "cp=4", "--context-parallel", "ring"])},
+    "sliding-window": {"sliding-window, cp=4": (False, ["--mesh", "cp=4", "--context-parallel", "ring"])},
+}
+
+
+def check(name, found, expected, tolerance):
+    """Compares parameters, the difference beside what they have changed by."""
+    changed = max(numpy.abs(expected[each] - weights[each]).max() for each in weights)
+    error = max(numpy.abs(found[each] - expected[each]).max() for each in weights)
+    assert error < tolerance * changed, (name, error, changed)
+    print(name, "agrees", flush=True)
 
 
 for name, (option, layout, causal, options) in CASES.items():
@@ -132,7 +130,9 @@ for name, (option, layout, causal, options) in CASES.items():
         assert all((sparse[each] == dense[each]).all() for each in dense), name
     else:
         sparse, dense = train(name, model[:1], [*options, "--sparse-attention", f"{option},block={BLOCK}"]), train(f"{name}_mask", model & blocks, options)
-    other = max(numpy.abs(dense[each] - weights[each]).max() for each in weights)
-    error = max(numpy.abs(sparse[each] - dense[each]).max() for each in weights)
-    assert error < (0.1 if name == "bfloat16" else 1e-5) * other, (name, error, other)
-    print(name, "agrees")
+    check(name, sparse, dense, 0.1 if name == "bfloat16" else 1e-5)
+    if name in FURTHER:
+        alone = train(f"{name}_alone", model[:1], ["--sparse-attention", f"{option},block={BLOCK}"])
+        for number, (further, (cuda, more)) in enumerate(FURTHER[name].items()):
+            found = train(f"{name}_{number}", model[:1], [*more, "--sparse-attention", f"{option},block={BLOCK}"], cuda)
+            check(further, found, alone, 1e-5)

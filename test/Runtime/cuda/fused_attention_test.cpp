@@ -349,8 +349,8 @@ TEST(FusedAttention, IsAskedForSomeCalls) {
   EXPECT_EQ(why([](FusedCall &c) { c.bias = true; }), "a bias");
   EXPECT_EQ(why([](FusedCall &c) { c.shape.window = 4; }), "a window");
   EXPECT_EQ(why([](FusedCall &c) { c.shape = withDocuments(c.shape, 4); }), "documents");
-  BlockLayouts blocks{};
-  EXPECT_EQ(why([&](FusedCall &c) { c.shape.blocks = &blocks; }), "a layout of blocks");
+  BlockLayout layout{};
+  EXPECT_EQ(why([&](FusedCall &c) { c.shape.blocks = {&layout}; }), "a layout of blocks");
   EXPECT_EQ(why([](FusedCall &c) { c.shape = withDropout(c.shape, 0.1); }), "dropout");
   EXPECT_EQ(why([](FusedCall &c) { c.shape.keySequence = 0; }), "nothing to do");
   EXPECT_EQ(why([](FusedCall &c) { c.shape.keySequence = 9; }),
