@@ -2,8 +2,8 @@
 
 #include "common/temporary_file.h"
 
-#include "common/exit_status.h"
 #include "common/signal_table.h"
+#include "common/start_marks.h"
 
 #include "partita_rt/abandoned.h"
 #include "partita_rt/types.h"

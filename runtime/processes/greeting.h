@@ -20,7 +20,9 @@ Greeting greetingFrom(const std::string &text);
 /// Returns this process's greeting; it listens on `port` for ranks that have lost rank 0.
 Greeting greetingOf(const LaunchEnvironment &environment, int port);
 
+/// All peers by rank, but for their names, which each process makes itself.
 std::string textOf(const std::vector<Peer> &peers);
+/// Returns them, in the same order. Throws Error unless the text is of `count` peers.
 std::vector<Peer> peersFrom(const std::string &text, size_t count);
 
 } // namespace partita_rt::processes

@@ -74,7 +74,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
       send(int(r), {FrameKind::Farewell, 0, ""});
     return;
   case FrameKind::Over: // rank 0 was unresponsive for longer than the others wait
-    return ended ? void() : end("", FrameKind::End, kNobody);
+    return ended ? void() : end("", FrameKind::EndByLostRank, kNobody);
   default:
     break;
   }
@@ -118,14 +118,14 @@ void Hub::closed(int rank, Clock::time_point now) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
   if (!left)
-    reportLoss(rank, Cause::Death,
-               deathText(nameOf(rank), seen[size_t(rank)],
-                         std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
-               now);
+    reportLostRank(rank, Cause::Death,
+                   deathText(nameOf(rank), seen[size_t(rank)],
+                             std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
+                   now);
 }
 
 /// Reports that a rank has died or makes no progress; the others are asked for what they wait.
-void Hub::reportLoss(int rank, Cause cause, std::string message, Clock::time_point now) {
+void Hub::reportLostRank(int rank, Cause cause, std::string message, Clock::time_point now) {
   report(rank, cause, std::move(message), "", now);
   if (failure && failure->cause == cause && failure->rank == rank)
     failure->asksWhere = true;
@@ -159,11 +159,12 @@ void Hub::lookForGather(Clock::time_point now) {
   }
   if (!gone.empty())
     report(begunBy, Cause::Error,
-           "waits at " + what + " for " + namesOf(gone) + ", which has ended", "", now);
+           "waits at " + what + " for " + namesOf(gone) + ", which " +
+               (gone.size() == 1 ? "has" : "have") + " ended",
+           "", now);
   else if (now > after(since, most))
     report(begunBy, Cause::Timeout,
-           "waited " + std::to_string(int64_t(timeout)) + " s at " + what + " for " +
-               namesOf(missing),
+           "waited " + std::to_string(int64_t(most)) + " s at " + what + " for " + namesOf(missing),
            "", now);
 }
 
@@ -178,7 +179,7 @@ void Hub::lookAtPositions(Clock::time_point now) {
   std::string text = watch.look(seen, secondsAt(now), timeout);
   if (text.empty())
     return;
-  reportLoss(watch.subject(), Cause::Stall, text, now);
+  reportLostRank(watch.subject(), Cause::Stall, text, now);
   failure->silent = watch.subject();
   failure->told = watch.waitersTold();
 }
@@ -203,8 +204,8 @@ void Hub::tick(Clock::time_point now) {
   for (size_t r = 0; r < peers.size(); ++r)
     if (!answers[r] && now < after(decideAt, 1))
       return;
-  bool isLoss = failure->cause == Cause::Stall || failure->cause == Cause::Death;
-  end(withAnswers(now), isLoss ? FrameKind::EndByLoss : FrameKind::End);
+  bool isLostRank = failure->cause == Cause::Stall || failure->cause == Cause::Death;
+  end(withAnswers(now), isLostRank ? FrameKind::EndByLostRank : FrameKind::End);
 }
 
 /// Returns the message of the failure, what ranks have answered, and who has not; before that, which

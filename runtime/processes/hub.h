@@ -28,15 +28,15 @@ enum FrameKind : uint8_t {
   Alive, ///< an image of the rank's position (common/watch/rank_position.h)
   // From rank 0 to a rank:
   Accepted,
-  Refused,     ///< the reason
-  Welcome,     ///< all peers
-  Gathered,    ///< number; by rank, text
-  Question,    ///< number; text
-  WhereAreYou, ///< a question that asks every rank for what it waits
-  End,         ///< number: the rank that prints, or kNobody; message
-  EndByLoss,   ///< the same, because a rank has died or makes no progress
-  Farewell,    ///< all have said goodbye
-  Beat,        ///< rank 0 is alive; an image of its position, if it has one
+  Refused,       ///< the reason
+  Welcome,       ///< all peers
+  Gathered,      ///< number; by rank, text
+  Question,      ///< number; text
+  WhereAreYou,   ///< a question that asks every rank for what it waits
+  End,           ///< number: the rank that prints, or kNobody; message
+  EndByLostRank, ///< the same, because a rank has died or makes no progress
+  Farewell,      ///< all have said goodbye
+  Beat,          ///< rank 0 is alive; an image of its position, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer
@@ -80,7 +80,7 @@ private:
               Clock::time_point now);
   void report(int rank, Cause cause, std::string message, std::string question,
               Clock::time_point now);
-  void reportLoss(int rank, Cause cause, std::string message, Clock::time_point now);
+  void reportLostRank(int rank, Cause cause, std::string message, Clock::time_point now);
   void ask(Clock::time_point now);
   void lookForGather(Clock::time_point now);
   void lookAtPositions(Clock::time_point now);

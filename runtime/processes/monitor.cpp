@@ -1,12 +1,13 @@
 // The thread of a rendezvous (monitor.h).
 
 #include "processes/monitor.h"
-#include "common/exit_status.h"
 #include "common/last_line.h"
+#include "common/start_marks.h"
 #include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
+#include <csignal>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -142,6 +143,9 @@ void Monitor::setAbort(std::function<void()> value) {
 //===-- Functions of the thread -------------------------------------------------------------===//
 
 void Monitor::loop() {
+  sigset_t all; // for the rank's own thread; the threads that this one starts inherit it
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
   try {
     while (!farewell) {
       waitForNews();
@@ -164,7 +168,7 @@ void Monitor::waitForNews() {
           {connection->descriptor(), short(POLLIN | (connection->hasUnsent() ? POLLOUT : 0)), 0});
   if (!hub)
     port.addTo(waits);
-  poll(waits.data(), waits.size(), hub ? 20 : int(std::clamp(timeout.load() * 100, 10.0, 500.0)));
+  poll(waits.data(), waits.size(), hub ? 20 : int(std::clamp(timeout.load() * 100, 10.0, 200.0)));
   char bytes[256];
   while (read(wakeRead.get(), bytes, sizeof(bytes)) > 0)
     ;
@@ -218,7 +222,7 @@ void Monitor::exchange() {
       hub->closed(int(i), now);
     else if (!farewell) {
       std::string text = deathOfRankZero();
-      noteLoss(text.c_str());
+      noteLostRank(text.c_str());
       takeOver(text);
     }
   }
@@ -259,8 +263,8 @@ void Monitor::received(const Frame &frame) {
       text = waitText(*position);
     return send({FrameKind::Answer, frame.number, text});
   }
-  case FrameKind::EndByLoss:
-    noteLoss(frame.text.c_str());
+  case FrameKind::EndByLostRank:
+    noteLostRank(frame.text.c_str());
     [[fallthrough]];
   case FrameKind::End:
     end(frame.text, int(frame.number) == rank);
@@ -293,7 +297,7 @@ std::string Monitor::deathOfRankZero() const {
 }
 
 /// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
-std::string Monitor::lossText(const std::string &mine, int64_t seconds) const {
+std::string Monitor::lostRankText(const std::string &mine, int64_t seconds) const {
   std::string name = nameOf(known, 0);
   if (!mine.empty() && ofRankZero.beats == 0)
     return mine + "; " + name + " does not answer";
@@ -312,11 +316,12 @@ void Monitor::checkSilence() {
   }
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
   if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
-    std::string text = lossText(mine, int64_t(silence));
-    noteLoss(text.c_str());
+    std::string text = lostRankText(mine, int64_t(silence));
+    noteLostRank(text.c_str());
     takeOver(text);
   }
   for (const Frame &frame : port.serve()) {
+    noteLostRank(frame.text.c_str()); // another one has lost rank 0
     if (frame.kind == FrameKind::Over)
       end("", false);
     takeOver(frame.text);

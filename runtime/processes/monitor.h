@@ -22,7 +22,7 @@ struct Ending {
   std::function<void()> abort;                     ///< limited to a few seconds
   std::function<void(const std::string &)> record; ///< writes what the rank did last
 };
-/// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with failureStatus() (common/exit_status.h).
+/// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with failureStatus() (common/start_marks.h).
 [[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
 
 class Monitor {
@@ -58,7 +58,7 @@ private:
   void checkSilence();
   const RankPosition &positionOfRankZero() const;
   std::string deathOfRankZero() const;
-  std::string lossText(const std::string &mine, int64_t seconds) const;
+  std::string lostRankText(const std::string &mine, int64_t seconds) const;
   void takeOver(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
 

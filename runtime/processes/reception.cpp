@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -47,7 +48,14 @@ void lookForOthers(const std::shared_ptr<Search> &search, const LaunchEnvironmen
 }
 
 /// Seconds after which rank 0 gives up if nobody has come and its host is not known.
-constexpr double kNobody = 3;
+constexpr double kAloneSeconds = 3;
+
+/// "270", "2.7".
+std::string secondsText(double seconds) {
+  std::string text = std::to_string(std::llround(seconds * 10) / 10);
+  int tenths = int(std::llround(seconds * 10) % 10);
+  return tenths ? text + "." + std::to_string(tenths) : text;
+}
 
 /// Rank 0's wait for greetings, in which it rejects processes that are not ranks of this run.
 class Reception {
@@ -74,10 +82,10 @@ public:
     Speaker speaker = Speaker::This;
     while (missing() > 0 && ending.empty()) {
       // Ranks of this host that look elsewhere know less of the reason: it comes before theirs.
-      if (isOver(search->isElsewhere ? 0.9 * seconds : seconds)) {
-        ending = lateText(seconds);
+      if (double most = search->isElsewhere ? 0.9 * seconds : seconds; isOver(most)) {
+        ending = lateText(most);
         speaker = search->isElsewhere ? Speaker::OneOfHost : Speaker::This;
-      } else if (search->isNowhere && missing() == environment.ranks - 1 && isOver(kNobody)) {
+      } else if (search->isNowhere && missing() == environment.ranks - 1 && isOver(kAloneSeconds)) {
         ending = nowhereText(*greetings[0], problemOfHost(environment.address));
         speaker = Speaker::OneOfHost;
       }
@@ -160,7 +168,7 @@ private:
     return othersText(false) + " of " + std::to_string(environment.ranks) +
            (missing() == 1 ? " has" : " have") + " not come to port " +
            std::to_string(portOf(listener)) + " of host " + greetings[0]->peer.host + " within " +
-           std::to_string(int64_t(seconds)) + " s" +
+           secondsText(seconds) + " s" +
            (came == 0 ? "" : "; " + othersText(true) + (came == 1 ? " has" : " have")) +
            (problem.empty() && !search->isElsewhere
                 ? ""

@@ -1,7 +1,7 @@
 // The processes of a run (rendezvous.h).
 
 #include "processes/rendezvous.h"
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "processes/host_speaker.h"
 #include "processes/monitor.h"
 
@@ -67,7 +67,7 @@ std::string Rendezvous::agree(const std::string &error) {
 }
 
 void Rendezvous::fail(const std::string &message) {
-  markRefusal();
+  markError(message);
   report(Cause::Error, message, "");
 }
 

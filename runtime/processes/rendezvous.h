@@ -4,7 +4,7 @@
 // Rank 0 listens; every other rank keeps a TCP connection to it. A thread of each process reads the
 // connections, whatever the process itself is doing. If a rank fails, dies (its connection ends
 // without a goodbye), hangs or was started for another number of ranks, all ranks end: each exits
-// with failureStatus() (common/exit_status.h), and the lowest that is alive prints the reason. None
+// with failureStatus() (common/start_marks.h), and the lowest that is alive prints the reason. None
 // waits for ranks that are gone.
 //
 //     Rendezvous rendezvous(readEnvironment(), program.name);    // "gpt2: error: rank 2 ... died"
@@ -13,8 +13,8 @@
 //     rendezvous.fail("cudaMalloc: out of memory");              // all ranks end here
 //
 // Contract: all ranks call allGather, broadcast, agree and barrier in the same order with the same
-// `what`. Otherwise, or after PARTITA_RT_TIMEOUT seconds, all ranks fail, and the error says where
-// each is. Rank 0 sends a sign of life twice a second; if it is silent for that time-out (a
+// `what`. Otherwise, or after the time-out (--timeout, else PARTITA_RT_TIMEOUT), all ranks fail, and the
+// error says where each is. Rank 0 sends a sign of life twice a second; if it is silent for that time-out (a
 // stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
 // Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,
@@ -97,7 +97,7 @@ public:
   std::string agree(const std::string &error);
   void barrier(const std::string &what) { allGather("", what); }
 
-  /// Ends all ranks with the status of an error (common/exit_status.h) and this message,
+  /// Ends all ranks with the status of an error (common/start_marks.h) and this message,
   /// "rank R: MESSAGE".
   [[noreturn]] void fail(const std::string &message);
   /// Does the same for a watchdog, but leaves no mark of a refusal. `question` is passed to every rank's `answer`; the answers are

@@ -3,6 +3,10 @@
 #include "processes/succession.h"
 #include "partita_rt/types.h"
 
+#include <algorithm>
+#include <functional>
+#include <optional>
+
 namespace partita_rt::processes {
 
 //===-- Answering ---------------------------------------------------------------------------===//
@@ -22,57 +26,85 @@ std::vector<Frame> OwnPort::serve() {
 
 //===-- Asking ------------------------------------------------------------------------------===//
 
-/// Max seconds that a live process takes to answer.
+/// Seconds that live processes have to answer, all of them together: a host that is gone answers none.
 constexpr double kAnswers = 0.5;
+/// The same to be told something.
+constexpr double kTold = 1;
 
-/// Sends the rank a frame over a new connection and returns that; null if it cannot be reached.
-static std::unique_ptr<Connection> send(const Peer &peer, FrameKind kind, const std::string &run,
-                                        const std::string &message) {
-  std::string problem;
-  try {
-    Socket socket = connectTo(peer.address, peer.port, kAnswers, problem);
-    if (!socket.isOpen())
-      return nullptr;
-    auto connection = std::make_unique<Connection>(std::move(socket));
-    // Cut the message to what a stranger may send.
-    connection->send({kind, 0, pack({run, message.substr(0, Connection::kGreetingBytes / 2)})});
-    return connection->flush() ? std::move(connection) : nullptr;
-  } catch (const Error &) {
-    return nullptr;
+namespace {
+
+/// Connections to several ranks at once, over which each gets one frame.
+class Calls {
+public:
+  Calls(const std::vector<Peer> &peers, size_t first, size_t end, const Frame &frame) {
+    for (size_t r = first; r < end; ++r)
+      if (Socket socket = beginConnecting(peers[r].address, peers[r].port); socket.isOpen()) {
+        open.push_back(std::make_unique<Connection>(std::move(socket)));
+        open.back()->send(frame);
+      }
   }
-}
 
-static bool lives(const Peer &peer, const std::string &run, const std::string &message) {
-  std::unique_ptr<Connection> connection = send(peer, FrameKind::Lost, run, message);
-  auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(kAnswers * 1000));
-  for (bool open = bool(connection); open;) {
+  /// Sends and receives until `isDone` says so of one of them, for at most so many seconds. `isDone` gets
+  /// a connection after each change, and may throw Error for what no rank would send; returning
+  /// nothing closes the connection.
+  bool run(double seconds, const std::function<std::optional<bool>(Connection &)> &isDone) {
+    auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1000));
+    while (!open.empty()) {
+      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      if (left.count() <= 0)
+        break;
+      std::vector<pollfd> waits;
+      for (auto &each : open)
+        waits.push_back({each->descriptor(), short(each->hasUnsent() ? POLLOUT : POLLIN), 0});
+      if (poll(waits.data(), waits.size(), int(left.count())) <= 0)
+        continue; // a signal, or the time is over
+      for (size_t i = 0; i < waits.size(); ++i)
+        if (waits[i].revents != 0 && advance(open[i], isDone))
+          return true;
+      open.erase(std::remove(open.begin(), open.end(), nullptr), open.end());
+    }
+    return false;
+  }
+
+private:
+  static bool advance(std::unique_ptr<Connection> &call,
+                      const std::function<std::optional<bool>(Connection &)> &isDone) {
     try {
-      if (std::optional<Frame> frame = connection->next())
-        return frame->kind == FrameKind::Here && frame->text == run;
-    } catch (const Error &) {
+      bool isOpen = call->flush() && call->receive();
+      std::optional<bool> done = isDone(*call);
+      if (!done || !isOpen)
+        call.reset();
+      return done.value_or(false);
+    } catch (const Error &) { // whoever listens there is no rank
+      call.reset();
       return false;
     }
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd wait{connection->descriptor(), POLLIN, 0};
-    if (left.count() <= 0 || poll(&wait, 1, int(left.count())) < 0)
-      return false;
-    open = connection->receive();
   }
-  return false;
-}
+
+  std::vector<std::unique_ptr<Connection>> open;
+};
+
+} // namespace
 
 bool anotherSpeaks(const std::vector<Peer> &peers, int rank, const std::string &run,
                    const std::string &message) {
-  for (int other = 1; other < rank; ++other)
-    if (lives(peers[size_t(other)], run, message))
-      return true;
-  return false;
+  // Cut the message to what a stranger may send.
+  std::string text = pack({run, message.substr(0, Connection::kGreetingBytes / 2)});
+  return Calls(peers, 1, size_t(rank), {FrameKind::Lost, 0, text})
+      .run(kAnswers, [&](Connection &call) -> std::optional<bool> {
+        std::optional<Frame> frame = call.next();
+        if (!frame)
+          return false;
+        return frame->kind == FrameKind::Here && frame->text == run ? std::optional(true)
+                                                                    : std::nullopt;
+      });
 }
 
 void tellOver(const std::vector<Peer> &peers, int rank, const std::string &run) {
-  auto deadline = Clock::now() + std::chrono::milliseconds(1500);
-  for (size_t other = size_t(rank) + 1; other < peers.size() && Clock::now() < deadline; ++other)
-    send(peers[other], FrameKind::Over, run, "");
+  Calls(peers, size_t(rank) + 1, peers.size(), {FrameKind::Over, 0, pack({run, ""})})
+      .run(kTold, [](Connection &call) {
+        return call.hasUnsent() ? std::optional(false) : std::nullopt; // it is told
+      });
 }
 
 } // namespace partita_rt::processes

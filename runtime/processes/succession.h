@@ -35,10 +35,11 @@ private:
   Lobby lobby;
 };
 
-/// Is one of the lower ranks alive? It then prints why all end: its own reason, or `message`.
+/// Is one of the lower ranks, which are all asked at once, alive? It then prints why all end: its own
+/// reason, or `message`. Takes at most half a second.
 bool anotherSpeaks(const std::vector<Peer> &peers, int rank, const std::string &run,
                    const std::string &message);
-/// Tells the higher ranks that the reason has been printed; takes at most two seconds.
+/// Tells the higher ranks that the reason has been printed; takes at most a second.
 void tellOver(const std::vector<Peer> &peers, int rank, const std::string &run);
 
 } // namespace partita_rt::processes

@@ -97,15 +97,22 @@ Socket acceptFrom(const Socket &listener) {
   return result;
 }
 
-/// Connects to one address.
-static Socket connectTo(const addrinfo &address, double seconds, std::string &problem) {
+/// Begins to connect to one address; `error`: 0, or why it cannot.
+static Socket begin(const addrinfo &address, int &error) {
   Socket result(
       socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol));
+  bool begins =
+      result.isOpen() &&
+      (connect(result.get(), address.ai_addr, address.ai_addrlen) == 0 || errno == EINPROGRESS);
+  error = begins ? 0 : errno;
+  return begins ? std::move(result) : Socket();
+}
+
+/// Connects to one address.
+static Socket connectTo(const addrinfo &address, double seconds, std::string &problem) {
   int error = 0;
-  if (!result.isOpen() ||
-      (connect(result.get(), address.ai_addr, address.ai_addrlen) != 0 && errno != EINPROGRESS)) {
-    error = errno;
-  } else {
+  Socket result = begin(address, error);
+  if (result.isOpen()) {
     pollfd wait{result.get(), POLLOUT, 0};
     socklen_t length = sizeof(error);
     if (poll(&wait, 1, int(seconds * 1000)) <= 0)
@@ -135,6 +142,18 @@ Socket connectTo(const std::string &host, int port, double seconds, std::string 
   Socket result;
   for (addrinfo *each = addresses; each && !result.isOpen(); each = each->ai_next)
     result = connectTo(*each, seconds, problem);
+  freeaddrinfo(addresses);
+  return result;
+}
+
+Socket beginConnecting(const std::string &address, int port) {
+  addrinfo hints{}, *addresses = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &addresses) != 0)
+    return Socket();
+  int error = 0;
+  Socket result = begin(*addresses, error);
   freeaddrinfo(addresses);
   return result;
 }

@@ -46,13 +46,15 @@ public:
   /// Gives the socket up. Throws Error if bytes have arrived that were not read.
   Socket release();
   void allowLongFrames() { limit = kMostBytes; }
-  /// Queues a frame; flush sends as much as the network takes.
+  /// Queues a frame; flush sends as much as the network takes. Throws Error for one of more than
+  /// kMostBytes.
   void send(const Frame &frame);
   bool hasUnsent() const { return sent < out.size(); }
-  /// Returns false if the connection is broken.
+  /// Sends queued bytes until none are left, or the network takes no more now. Returns false if the
+  /// connection is broken.
   bool flush();
-  /// Receives what has arrived. Returns false if the other end has closed, or the connection is
-  /// broken.
+  /// Takes what has arrived, for next(). Returns false if the other end has closed, or the connection is
+  /// broken; frames that came before are still there.
   bool receive();
   /// Returns the next complete frame. Throws Error for one that is longer than allowed.
   std::optional<Frame> next();
@@ -73,11 +75,14 @@ Socket acceptFrom(const Socket &listener);
 /// Tries all addresses of the host. If the result is not open, `problem` says why. Throws Error for
 /// a host without an address.
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem);
+/// Begins to connect to a numeric address, and does not wait: over a Connection of the result, frames are
+/// sent once it is there. Not open if it cannot begin.
+Socket beginConnecting(const std::string &address, int port);
 /// Returns why a host has no address: "node7: Name or service not known"; "" if it has one.
 std::string problemOfHost(const std::string &host);
 /// Has the host no address for certain? A name server that does not answer now may the next time.
 bool isUnknown(const std::string &host);
-/// Is an address of the host one of this machine's? Also true if it has none.
+/// Returns true if one of the host's addresses belongs to this machine, or if the host has no address.
 bool isThisMachine(const std::string &host);
 /// Returns the numeric address of the connection's other end.
 std::string peerOf(int descriptor);

@@ -188,8 +188,6 @@ template <typename Verify> bool isIntact(const std::string &path, Verify verify)
 /// Verifies all checkpoints that a path names.
 bool verifyPath(const std::string &path) {
   std::error_code none;
-  if (!fs::exists(path, none))
-    fail("no such file or folder");
   if (!fs::is_directory(path, none))
     return verifyFile(path, path);
   std::vector<CheckpointEntry> found = checkpointsIn(path);
@@ -206,9 +204,15 @@ int verify(const Words &words) {
   if (words.empty())
     fail("verify takes a folder or file, or several; --help says more");
   bool intact = true;
+  bool areThere = true;
   for (const std::string &path : words)
-    intact &= isIntact(path, [&] { return verifyPath(path); });
-  return intact ? 0 : 1;
+    if (std::error_code none; fs::exists(path, none)) {
+      intact &= isIntact(path, [&] { return verifyPath(path); });
+    } else {
+      print(path, "no such file or folder");
+      areThere = false;
+    }
+  return !areThere ? 2 : intact ? 0 : 1;
 }
 
 //===-- merge -------------------------------------------------------------------------------===//
@@ -226,7 +230,8 @@ int merge(const Words &words) {
     fail("merge takes a checkpoint, and -o FILE.safetensors; --help says more");
   CheckpointFiles file(fileOf(path));
   std::error_code none;
-  if (fs::equivalent(fs::path(file.path()).parent_path(), fs::absolute(output).parent_path(), none))
+  if (fs::equivalent(fs::absolute(file.path()).parent_path(), fs::absolute(output).parent_path(),
+                     none))
     fail("-o: %s would lie in the checkpoint that is read; choose another name", output.c_str());
   std::map<std::string, std::string> metadata = file.metadata();
   for (const char *own : {"save", "crc32c", "block_crc32c"})
@@ -250,6 +255,23 @@ int merge(const Words &words) {
 
 //===-- diff --------------------------------------------------------------------------------===//
 
+constexpr int64_t kBlock = 4096;
+
+/// Returns up to kBlock elements of a tensor of floats.
+std::vector<double> doublesOf(const std::vector<unsigned char> &bytes, DType dtype, int64_t at) {
+  int64_t width = sizeOf(dtype), count = std::min(kBlock, int64_t(bytes.size()) / width - at);
+  std::vector<double> values(static_cast<size_t>(count));
+  const unsigned char *from = bytes.data() + at * width;
+  if (dtype == DType::Float64) {
+    std::memcpy(values.data(), from, size_t(count * width));
+    return values;
+  }
+  std::vector<float> narrow(values.size());
+  convertToFloat(narrow.data(), from, dtype, count);
+  std::copy(narrow.begin(), narrow.end(), values.begin());
+  return values;
+}
+
 /// Returns how two tensors of one type and shape differ; "" if all their bits are equal.
 std::string difference(const LogicalTensor &tensor, const std::vector<unsigned char> &a,
                        const std::vector<unsigned char> &b) {
@@ -263,21 +285,24 @@ std::string difference(const LogicalTensor &tensor, const std::vector<unsigned c
   if (!isFloat(tensor.dtype))
     return text;
   double largest = 0, scale = 0;
-  constexpr int64_t kBlock = 4096;
-  std::vector<float> x(kBlock), y(kBlock);
+  int64_t infinite = 0; // elements that differ, and of which one is infinite or NaN
   for (int64_t at = 0; at < elements; at += kBlock) {
-    int64_t n = std::min(kBlock, elements - at);
-    convertToFloat(x.data(), &a[size_t(at * width)], tensor.dtype, n);
-    convertToFloat(y.data(), &b[size_t(at * width)], tensor.dtype, n);
-    for (int64_t i = 0; i < n; ++i) {
-      largest = std::fmax(largest, std::fabs(double(x[size_t(i)]) - double(y[size_t(i)])));
-      scale = std::fmax(scale, std::fabs(double(x[size_t(i)])));
+    std::vector<double> x = doublesOf(a, tensor.dtype, at), y = doublesOf(b, tensor.dtype, at);
+    for (size_t i = 0; i < x.size(); ++i) {
+      size_t byte = size_t(at * width) + i * size_t(width);
+      if (std::isfinite(x[i]))
+        scale = std::fmax(scale, std::fabs(x[i]));
+      if (std::isfinite(x[i]) && std::isfinite(y[i]))
+        largest = std::fmax(largest, std::fabs(x[i] - y[i]));
+      else
+        infinite += std::memcmp(&a[byte], &b[byte], size_t(width)) != 0;
     }
   }
   char numbers[96];
   std::snprintf(numbers, sizeof(numbers), ", by up to %.3g (max of the first: %.3g)", largest,
                 scale);
-  return text + numbers;
+  return text + (infinite ? ", " + grouped(infinite) + " infinite or NaN" : "") +
+         (infinite < differ ? numbers : "");
 }
 
 int compare(const Words &words) {

@@ -19,7 +19,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE / "Support"))
 from supervised import MPIRUN, TEXT, TORCHRUN, children  # noqa: E402
 
-TWO, OTHER, THREE = BIN / "partita_rt_example_dp2", BIN / "partita_rt_example_dp2_acc2", BIN / "partita_rt_pipeline3"
+TWO, OTHER, FOUR, THREE = (BIN / f"partita_rt_{name}" for name in ("example_dp2", "example_dp2_acc2", "example_dp4", "pipeline3"))
 TRAIN = ["--data", TEXT, "--init", "seed:1", "--steps"]
 EITHER = 'if test "${RANK:-$OMPI_COMM_WORLD_RANK}" = 0; then a=$0; else a=$1; fi; shift; exec "$a" "$@"'  # rank 0's program, the others'
 
@@ -46,8 +46,21 @@ def builds():
     host = re.escape(socket.gethostname())
     pattern = (f"example: error: ranks run programs of different builds: the executable of rank 0 on {host} is {size}, that of rank 1 on {host} is {size}; "
                "start the same build everywhere")
+    meshes = (f"example: error: ranks run programs of different builds: the mesh of rank 0 on {host} is dp=2, that of rank 1 on {host} is dp=4; "
+              "start the same build everywhere")
     for name, launcher in (("TCP", torchrun(2)), ("MPI", [*MPIRUN, "-np", 2])):
         expect(f"builds, {name}", run(*launcher, "sh", "-c", EITHER, TWO, OTHER, *TRAIN, 3), pattern)
+    expect("builds for other numbers of ranks, MPI", run(*MPIRUN, "-np", 2, "sh", "-c", EITHER, TWO, FOUR, *TRAIN, 3), meshes)
+
+
+def folders():
+    words = 'if test "${RANK:-$OMPI_COMM_WORLD_RANK}" = 0; then a=$0; else a=$1; fi; shift; exec "$@" --checkpoint "$a"'
+    with tempfile.TemporaryDirectory(prefix="sockets-") as place:
+        for name, launcher in (("TCP", torchrun(2)), ("MPI", [*MPIRUN, "-np", 2])):
+            expect(f"folders for checkpoints, {name}", run(*launcher, "sh", "-c", words, f"{place}/a", f"{place}/b", TWO, *TRAIN, 3),
+                   rf"example: error: rank [01]: --checkpoint: ranks have different folders: what rank 0 on host \S+ has made in {place}/a is not in {place}/b of rank 1 "
+                   r"on host \S+; give all of them one folder, which their hosts share")
+            assert not any(os.path.isdir(f"{place}/{each}") for each in "ab"), os.listdir(place)
 
 
 def numbers():
@@ -135,5 +148,5 @@ def during():
     print("the killed rank's flight recorder", flush=True)
 
 
-for case in (builds, numbers, addresses, during):
+for case in (builds, folders, numbers, addresses, during):
     case()

@@ -302,6 +302,10 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
               SafetensorsFile file(write("s", std::string(8, '\xff')));
             }).find("does not fit into a file of 8 bytes"),
             std::string::npos);
+  EXPECT_NE(errorOf([&] {
+              SafetensorsFile file(write("s", "root:x:0:0:root:/root:/bin/bash"));
+            }).find("is not a safetensors file, or its beginning is damaged"),
+            std::string::npos);
   for (const char *header :
        {"", "{", "[]", "{\"a\":1}", "{\"a\":{}}", "{\"a\" {}}", "{} x", "\"\\ud800\"",
         "{\"a\":{},\"a\":{}}", "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",

@@ -1,6 +1,6 @@
 // What a rank's flight recorder keeps, and its file.
 
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "common/watch/flight.h"
 #include "temporary_folder.h"
 
@@ -17,10 +17,10 @@ class FlightRecorder : public InTemporaryFolder {
 protected:
   void SetUp() override {
     InTemporaryFolder::SetUp();
-    setFlightFolder(folder + "/some/where", /*makesParents=*/true);
+    setFlightFolder(folder + "/some/where", MakeParents::Always);
   }
   void TearDown() override {
-    setFlightFolder("", false);
+    setFlightFolder("", MakeParents::Never);
     InTemporaryFolder::TearDown();
   }
   std::vector<std::string> written(int rank) {

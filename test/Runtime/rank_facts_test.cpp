@@ -21,6 +21,12 @@ TEST(RankFacts, EqualRanks) {
   EXPECT_FALSE(firstDifference({text, on("b", {{"mesh", "dp=2"}}), text})); // hosts may differ
 }
 
+TEST(RankFacts, AValueMayContainAnything) {
+  EXPECT_EQ(differingSessions({on("a", {{"--log", "a\n--lr\t1"}}), on("b", {{"--log", "b"}})}),
+            "ranks were started with different options: rank 1 on b has --log b, rank 0 on a has "
+            "--log a\\x0A--lr\\x091");
+}
+
 TEST(RankFacts, TheLowestRankAndItsFirstDifference) {
   RankFacts first{{"program", "gpt2"}, {"mesh", "dp=4"}, {"executable", "7 bytes"}};
   RankFacts other{{"program", "gpt2"}, {"mesh", "dp=2"}, {"executable", "8 bytes"}};

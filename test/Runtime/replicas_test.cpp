@@ -5,6 +5,8 @@
 
 #include "common/mesh/mesh.h"
 #include "common/run/replicas.h"
+#include "common/start_marks.h"
+#include "partita_rt/exit_status.h"
 #include "partita_rt/replica_hash.h"
 
 #include <gtest/gtest.h>
@@ -206,6 +208,26 @@ TEST_F(Replicas, AreEqualUnderEveryPlan) {
        {"none: the program has one rank", "9 of 9 parameters and states are on several ranks",
         "1 of 9 parameters and states are on several ranks"}) // the scalar
     EXPECT_NE(printed.find(line), std::string::npos) << line << " is not in\n" << printed;
+}
+
+/// A restart may help, as it may after a step.
+TEST_F(Replicas, ThatDifferFromTheBeginningAreNoRefusal) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  std::vector<Splits> full = repeated({});
+  Plan plan{{{"dp", 3}}, full, full};
+  auto run = [&] {
+    PlanTables tables(plan);
+    RunOptions options;
+    options.checkReplicas = 3;
+    std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
+      fill(rank, rank.rank == 1 ? 2 : 1);
+      ReplicaCheck(rank, options).begin(0);
+    });
+    std::fprintf(stderr, "%s\n", error.c_str());
+    std::exit(failureStatus());
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(kFailedWhileTraining),
+              "rank 1: before step 1 the replicas of table, .* differ: rank 1 has other values");
 }
 
 TEST_F(Replicas, DifferByOneBit) {

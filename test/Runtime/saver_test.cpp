@@ -6,12 +6,18 @@
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/saver.h"
 
+#include <atomic>
 #include <csignal>
 #include <numeric>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace partita_rt {
+
+static std::atomic<int> copyPause{0}; ///< milliseconds
+void beforeThreadCopies() { usleep(useconds_t(1000 * copyPause)); }
+
 namespace {
 
 class Saver : public Checkpoints {
@@ -22,10 +28,8 @@ protected:
 
   /// The thread that copies sleeps over each chunk, so that the rank copies the others.
   struct SlowCopy {
-    explicit SlowCopy(const char *milliseconds) {
-      setenv("PARTITA_RT_COPY_PAUSE", milliseconds, 1);
-    }
-    ~SlowCopy() { unsetenv("PARTITA_RT_COPY_PAUSE"); }
+    explicit SlowCopy(int milliseconds) { copyPause = milliseconds; }
+    ~SlowCopy() { copyPause = 0; }
   };
 
   /// Saves steps under a plan as a run does; the ranks' memory changes while files are written, and
@@ -108,7 +112,7 @@ TEST_F(Saver, KeepsTheNewestAndWhatTheyHadWhenTheyBegan) {
 /// Whoever copies what, and whether the step changes anything before the file is written.
 TEST_F(Saver, CopiesBesideAStepUntilItChangesSomething) {
   announcesChanges = true;
-  for (auto [pause, changes] : {std::pair("20", true), {"0", false}})
+  for (auto [pause, changes] : {std::pair(20, true), {0, false}})
     for (const Plan &plan : plans()) {
       SlowCopy slow(pause);
       changesMeanwhile = changes;
@@ -140,7 +144,7 @@ TEST_F(Saver, CopiesLargeTensorsInChunks) {
     program.parameters = parameters;
     program.stages = stages;
     program.announcesChanges = true;
-    SlowCopy slow("5");
+    SlowCopy slow(5);
     auto body = [&](Rank &rank) {
       float *data = rank.persistent(0);
       std::fill_n(data, local.elements(), -1.0f);
@@ -371,7 +375,7 @@ TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
   EXPECT_NE(failing().find("a reason"), std::string::npos);
   EXPECT_EQ(inFolder(), Names{"step-1"});
   announcesChanges = true;
-  SlowCopy slow("50"); // it fails while everything is still to be copied
+  SlowCopy slow(50); // it fails while everything is still to be copied
   EXPECT_NE(failing().find("a reason"), std::string::npos);
   EXPECT_EQ(inFolder(), Names{"step-1"});
 }

@@ -271,7 +271,8 @@ void checkContinues(const Program &program, const CheckpointFiles &file) {
   std::string before = noted == file.metadata().end() ? "" : noted->second;
   if (std::string now = stepOf(program); before != now)
     fail("--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
-         "would not continue",
+         "would not continue; compile with as many (--dim batch, --accumulate), or start a new run "
+         "from its parameters: --init with its folder, and another --checkpoint",
          before.empty() ? "an unknown number of samples" : before.c_str(),
          now.empty() ? "none" : now.c_str());
   auto optimizer = file.metadata().find("optimizer"); // absent from older checkpoints

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -95,6 +96,8 @@ void completeCheckpoint(const std::string &folder, int64_t step) {
   std::string from = unfinishedFolder(folder, step), to = stepFolder(folder, step), old;
   syncFolder(from);
   std::error_code none;
+  if (fs::exists(to, none) && !fs::is_directory(to, none))
+    fail("%s is not a folder, and has the name of a checkpoint's; move it away", to.c_str());
   if (fs::exists(to, none)) { // damaged, or of the run that this one replaces
     // Exchange the two, so that one of them exists at any moment, if the file system can do that.
     if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) {
@@ -109,6 +112,20 @@ void completeCheckpoint(const std::string &folder, int64_t step) {
   syncFolder(folder);
   if (!old.empty())
     fs::remove_all(old, none);
+}
+
+void checkNames(const std::string &folder) {
+  std::error_code none;
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end;
+       entry.increment(none)) {
+    std::string name = entry->path().filename().string();
+    std::error_code error;
+    if ((stepOfName(name) >= 0 || isUnfinishedName(name)) && !entry->is_symlink(error) &&
+        !entry->is_directory(error) && !error)
+      fail("--checkpoint: %s is not a folder, and has the name of a checkpoint's; move it away, or "
+           "choose another folder",
+           entry->path().c_str());
+  }
 }
 
 void removeUnfinished(const std::string &folder) {
@@ -141,10 +158,22 @@ static void removeFromFolderItself(const std::string &folder) {
     unlink((folder + "/" + name).c_str());
 }
 
+/// Is this a checkpoint of another step than its name says?
+static bool isRenamed(const CheckpointEntry &entry) {
+  try {
+    CheckpointFiles file(checkpointFile(entry.path));
+    auto step = file.metadata().find("step");
+    return step != file.metadata().end() &&
+           !otherStep(entry.path, std::strtoll(step->second.c_str(), nullptr, 10)).empty();
+  } catch (const Error &) { // it is damaged
+    return false;
+  }
+}
+
 /// Removes those that are among the steps, or are not.
 static void removeThese(const std::string &folder, const std::set<int64_t> &steps, bool among) {
   for (const CheckpointEntry &entry : checkpointsIn(folder)) {
-    if ((steps.count(entry.step) > 0) != among)
+    if ((steps.count(entry.step) > 0) != among || (!among && isRenamed(entry)))
       continue;
     if (entry.step < 0) {
       removeFromFolderItself(folder);

@@ -40,11 +40,16 @@ std::vector<std::string> makeFolders(const std::string &path);
 /// Throws Error.
 void completeCheckpoint(const std::string &folder, int64_t step);
 
+/// Throws Error if something that is no folder, such as a user's file, has the name of a checkpoint or of an
+/// unfinished one: a run would put its own in its place, or remove it.
+void checkNames(const std::string &folder);
+
 /// Removes unfinished checkpoints. Errors are ignored, here and below: the next run tries again.
 void removeUnfinished(const std::string &folder);
 /// Removes those of these steps; returns the steps of which something is left.
 std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps);
-/// Removes all checkpoints but those after these numbers of steps.
+/// Removes all checkpoints but those after these numbers of steps, and undamaged ones of another step than
+/// their name says, which somebody has renamed.
 void keepOnly(const std::string &folder, const std::set<int64_t> &steps);
 /// Removes these; -1 is the one in the folder itself.
 void removeSteps(const std::string &folder, const std::set<int64_t> &steps);

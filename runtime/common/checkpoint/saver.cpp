@@ -3,9 +3,10 @@
 #include "common/checkpoint/saver.h"
 
 #include "common/checkpoint/folder.h"
-#include "common/exit_status.h"
 #include "common/mesh/gathered.h"
+#include "common/start_marks.h"
 #include "common/target.h"
+#include "common/watch/flight.h"
 #include "common/watch/rank_position.h"
 #include "partita_rt/machine.h"
 
@@ -14,7 +15,9 @@
 #include <cstring>
 #include <functional>
 #include <new>
+#include <random>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -52,6 +55,7 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
     return;
   made.set(makeFolders(folder)); // now: another run must not begin in it before the first save
   claim.take("--checkpoint", folder);
+  checkNames(folder);
   inode = inodeOf(folder);
   removeUnfinished(folder);
 }
@@ -87,6 +91,46 @@ void CheckpointSaver::shareMade() {
   std::vector<int64_t> all = gathered(rank, int64_t(made.count()), "the folder for checkpoints");
   std::vector<std::string> parents = pathAndParents(folder); // the outermost first
   made.set({parents.end() - all[0], parents.end()});
+}
+
+void CheckpointSaver::checkShared() const {
+  constexpr double kPatience =
+      60; // seconds: other hosts may know old contents of the folder for so long
+  struct View {
+    int64_t number = 0, sees = 0;
+    char host[64] = {}, path[256] = {}; ///< cut off where they are longer
+  };
+  View mine;
+  std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
+  std::strncpy(mine.path, folder.c_str(), sizeof(mine.path) - 1);
+  auto nameOf = [&](int64_t number) { // a killed run's is removed as an unfinished checkpoint is
+    return folder + "/" + kStepPrefix + "0." + std::to_string(number) + kUnfinishedSuffix;
+  };
+  if (rank.rank == 0) {
+    std::random_device random;
+    mine.number = int64_t(random()) << 20 | int64_t(getpid() & 0xfffff);
+    if (mkdir(nameOf(mine.number).c_str(), 0777) != 0)
+      mine.number = 0; // the first save says why
+  }
+  View first = gathered(rank, mine, "the folder for checkpoints")[0];
+  if (first.number == 0)
+    return;
+  bool isSameHost = std::strcmp(mine.host, first.host) == 0;
+  for (auto begin = std::chrono::steady_clock::now();; usleep(100'000)) {
+    mine.sees = access(nameOf(first.number).c_str(), F_OK) == 0;
+    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+    if (mine.sees || isSameHost || passed.count() > kPatience)
+      break;
+  }
+  std::vector<View> all = gathered(rank, mine, "who sees the folder for checkpoints");
+  if (rank.rank == 0)
+    rmdir(nameOf(first.number).c_str());
+  for (size_t r = 0; r < all.size(); ++r)
+    if (!all[r].sees)
+      fail(
+          "--checkpoint: ranks have different folders: what rank 0 on host %s has made in %s is not "
+          "in %s of rank %zu on host %s; give all of them one folder, which their hosts share",
+          first.host, first.path, all[r].path, r, all[r].host);
 }
 
 /// Makes the folder that this save writes into, and nothing above it once there was a folder: while a
@@ -189,6 +233,12 @@ static std::string reasonOfAll(Rank &rank, const std::string &error) {
          (failures == 1 ? " ranks has failed)" : " ranks have failed)");
 }
 
+/// From here on the folder has a checkpoint: if it is gone later, somebody has removed it.
+void CheckpointSaver::keepMade() {
+  made.keep();
+  noteFlightFolderHasParents();
+}
+
 std::string CheckpointSaver::complete() {
   std::string error = errorOfWork(writing);
   rank.changes = nullptr;
@@ -199,7 +249,7 @@ std::string CheckpointSaver::complete() {
     return reasonOfAll(rank, error);
   }
   if (rank.rank != 0)
-    made.keep();
+    keepMade();
   completed = std::move(save);
   keptBefore = kept;
   kept.insert(step);
@@ -222,7 +272,7 @@ std::string CheckpointSaver::finish() {
     return "";
   std::string error = errorOfWork(completing);
   if (error.empty()) {
-    made.keep();
+    keepMade();
     return "";
   }
   kept = keptBefore;

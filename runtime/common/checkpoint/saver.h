@@ -29,13 +29,18 @@ namespace partita_rt {
 class CheckpointSaver : private ChangeGuard {
 public:
   /// `kept`: the steps of earlier checkpoints that this run continues, which count among the `keep`
-  /// newest; all others are removed by the first save. Claims the folder for this run if it exists,
-  /// and removes what a killed run left there.
+  /// newest; all others are removed by the first save. On rank 0, makes the folder, claims it for this run,
+  /// and removes what a killed run left there. Throws Error if it cannot, or a user's file has the name of
+  /// a checkpoint.
   CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep, std::set<int64_t> kept);
   /// Stops a save that is under way, and removes its files.
   ~CheckpointSaver() override;
   CheckpointSaver(const CheckpointSaver &) = delete;
   CheckpointSaver &operator=(const CheckpointSaver &) = delete;
+
+  /// Throws Error, on all ranks, unless all of them see one folder. All call it together, before the first
+  /// save.
+  void checkShared() const;
 
   /// Is there a save that begin() has begun and complete() has not ended?
   bool isUnderWay() const { return save != nullptr; }
@@ -72,6 +77,7 @@ private:
   void makeUnfinished();
   void removeSurplus();
   void discard();
+  void keepMade();
   void letChange() override;
 
   Rank &rank;

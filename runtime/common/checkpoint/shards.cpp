@@ -9,13 +9,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -60,13 +58,6 @@ constexpr int64_t kWriteBytes = 8 << 20;
 /// Bytes that are copied at once: training waits no longer than for these where another thread, of
 /// lower priority, has begun with them.
 constexpr int64_t kCopyBytes = 1 << 20;
-
-/// For tests: the milliseconds for which the thread that copies beside the training sleeps over each
-/// chunk.
-std::chrono::milliseconds copyPause() {
-  const char *text = std::getenv("PARTITA_RT_COPY_PAUSE");
-  return std::chrono::milliseconds(text ? std::atoi(text) : 0);
-}
 
 } // namespace
 
@@ -165,14 +156,13 @@ void ShardSave::checkStopped() const {
 }
 
 void ShardSave::copy(By who) {
-  std::chrono::milliseconds pause = who == By::Thread ? copyPause() : std::chrono::milliseconds(0);
   while (true) {
     checkStopped();
     size_t next = nextChunk++;
     if (next >= chunks.size())
       break;
-    if (pause.count() > 0)
-      std::this_thread::sleep_for(pause);
+    if (who == By::Thread && beforeThreadCopies)
+      beforeThreadCopies();
     copyChunk(chunks[next]);
     std::lock_guard<std::mutex> lock(copying);
     if (++copied == chunks.size())

@@ -118,6 +118,10 @@ private:
   size_t copied = 0; ///< chunks; guarded by `copying`
 };
 
+/// Called before each chunk that a thread copies beside the training. Programs do not have it: the pointer is
+/// then null. Tests link one that takes its time, so that the rank copies the other chunks.
+[[gnu::weak]] void beforeThreadCopies();
+
 /// Returns a hash of metadata that is the same on every machine.
 uint64_t hashOf(const std::map<std::string, std::string> &metadata);
 

@@ -71,6 +71,9 @@ bool parseSwitch(const char *option, const std::string &text) {
 void parseCheckpointEvery(RunOptions &options, const std::string &text) {
   const char *option = "--checkpoint-every";
   if (text.empty() || text.back() != 'm') {
+    if (text.find_first_not_of("0123456789") != std::string::npos)
+      fail("%s: '%s' is neither a number of steps, such as 100, nor of minutes, such as 5m or 0.1m",
+           option, text.c_str());
     options.checkpointEvery = parseInteger(option, text, 1);
     return;
   }

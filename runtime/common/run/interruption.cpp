@@ -3,8 +3,8 @@
 
 #include "common/run/interruption.h"
 
-#include "common/exit_status.h"
 #include "common/fixed_text.h"
+#include "common/start_marks.h"
 #include "common/temporary_file.h"
 #include "partita_rt/exit_status.h"
 
@@ -146,7 +146,12 @@ void printNoted(int signal) {
 
 void endBySignal(int signal) {
   std::signal(signal, SIG_DFL);
-  raise(signal); // if called from the signal's own handler, it acts when that returns
+  sigset_t its; // its own handler blocks it
+  sigemptyset(&its);
+  sigaddset(&its, signal);
+  pthread_sigmask(SIG_UNBLOCK, &its, nullptr);
+  raise(signal);
+  _exit(128 + signal); // the first process of a container does not get it
 }
 
 } // namespace partita_rt

@@ -4,7 +4,6 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/folder.h"
 #include "common/data/data.h"
-#include "common/exit_status.h"
 #include "common/mesh/census.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
@@ -15,6 +14,7 @@
 #include "common/run/same_build.h"
 #include "common/run/same_options.h"
 #include "common/run/train.h"
+#include "common/start_marks.h"
 #include "common/watch/flight.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
@@ -317,7 +317,7 @@ int programMain(int argc, char **argv, const Program &program) {
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
     if (joined) // that ranks have not met may pass
-      markRefusal();
+      markError(error);
     if (joined && !joined->speaks())
       return failureStatus();
     std::string who = joined && joined->process() > 0
@@ -362,7 +362,12 @@ int programMain(int argc, char **argv, const Program &program) {
     printWarnings(program, world, session);
   }
   setCheckpointFolder(session.options.checkpoint);
-  setFlightFolder(flightFolderOf(session.options), !session.options.flightRecorder.empty());
+  bool isNew = session.options.flightRecorder.empty() && !session.options.checkpoint.empty() &&
+               !inodeOf(session.options.checkpoint);
+  setFlightFolder(flightFolderOf(session.options), !session.options.flightRecorder.empty()
+                                                       ? MakeParents::Always
+                                                   : isNew ? MakeParents::UntilNoted
+                                                           : MakeParents::Never);
   if (world.speaks() && !onlyText(session.options))
     setEarlierFlightsAside();
   std::atomic<int> signal{0};

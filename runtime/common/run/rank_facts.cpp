@@ -2,6 +2,7 @@
 
 #include "common/run/rank_facts.h"
 #include "partita_rt/machine.h"
+#include "partita_rt/printable.h"
 
 #include <sstream>
 
@@ -10,7 +11,7 @@ namespace partita_rt {
 std::string factsText(const RankFacts &facts) {
   std::string text = hostName() + "\n";
   for (const auto &[name, value] : facts)
-    text += name + "\t" + value + "\n";
+    text += name + "\t" + printable(value) + "\n";
   return text;
 }
 

@@ -10,10 +10,10 @@
 
 namespace partita_rt {
 
-/// Names and values, the most telling first; without tabs or line breaks.
+/// Names and values, the most telling first. A value may contain anything; names no tabs or line breaks.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 
-/// Returns this rank's facts and host, for the other ranks.
+/// Returns this rank's facts and host, for the other ranks; what cannot be printed in a value as \xNN.
 std::string factsText(const RankFacts &facts);
 
 /// A rank that differs from rank 0, and in what.

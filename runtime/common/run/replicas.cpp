@@ -6,6 +6,7 @@
 #include "common/mesh/gathered.h"
 #include "common/run/replica_element.h"
 #include "common/run/summary.h"
+#include "common/start_marks.h"
 #include "common/target.h"
 #include "common/tensors/layout.h"
 #include "common/watch/rank_position.h"
@@ -83,6 +84,7 @@ bool ReplicaCheck::areEqual(const std::vector<int64_t> &all, size_t words, size_
 /// have the values that were hashed.
 void ReplicaCheck::report(const std::vector<uint64_t> &own, const std::string &when,
                           bool isInMemory) {
+  noteFault(); // before step 1 too
   size_t words = own.size();
   std::vector<uint64_t> all = gathered(rank, own, "the hashes of replicas");
   std::vector<ReplicaDifference> differences = findDifferences(*rank.program, sets, all, words);

@@ -3,15 +3,18 @@
 #include "common/run/saving.h"
 
 #include "common/checkpoint/folder.h"
-#include "common/exit_status.h"
 #include "common/grouped.h"
+#include "common/mesh/gathered.h"
 #include "common/run/interruption.h"
 #include "common/run/summary.h"
+#include "common/start_marks.h"
 #include "common/watch/rank_position.h"
 #include "partita_rt/printable.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <sys/statvfs.h>
+#include <unistd.h>
 #include <vector>
 
 namespace partita_rt {
@@ -37,36 +40,52 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
     return;
   saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
   bool savesAgain = options.checkpointEvery > 0 || options.checkpointEverySeconds > 0;
+  saver->checkShared();
   if (savesAgain && options.checkpointCopy.value_or(true))
     saver->prepareCopy();
 }
 
-/// Adds how much space there is, if it is less than a checkpoint needs.
+/// Adds how much space there is, if it is less than a checkpoint needs, and what to do.
 std::string Saving::withSpace(const std::string &error) const {
   struct statvfs space;
   int64_t needed = saver->checkpointBytes();
   if (statvfs(session.options.checkpoint.c_str(), &space) != 0)
     return error;
   auto free = int64_t(space.f_bavail) * int64_t(space.f_frsize);
-  return free >= needed
-             ? error
-             : error + "; " + grouped(needed) + " bytes are needed, " + grouped(free) + " are free";
+  if (free >= needed)
+    return error;
+  return error + "; " + grouped(needed) + " bytes are needed, " + grouped(free) +
+         " are free: make room for " + grouped(needed - free) + " more" +
+         (session.options.keep.value_or(2) > 1 ? ", or give --keep 1" : "");
 }
 
-/// Reports a save that has failed, if the one before it has not, and the first one after that. `isEnd`:
-/// without an error, the save is complete.
+/// Is there no room for a checkpoint now, or can nothing be written?
+bool Saving::lacksRoom() const {
+  struct statvfs space;
+  return statvfs(session.options.checkpoint.c_str(), &space) != 0 || space.f_flag & ST_RDONLY ||
+         int64_t(space.f_bavail) * int64_t(space.f_frsize) < saver->checkpointBytes();
+}
+
+/// Reports the first of the saves that fail in succession, few of the others, and the first one after that.
+/// `isEnd`: without an error, the save is complete.
 void Saving::note(const std::string &error, bool isEnd) {
   if (rank.rank != 0 || (error.empty() && !isEnd))
     return;
   std::fflush(stdout);
-  if (!error.empty() && failures++ == 0)
-    std::fprintf(
-        stderr,
-        "%s: warning: the checkpoint of step %lld is not written: %s; training goes on, and the next "
-        "one is written when it is due; of others that fail until then, nothing is said\n",
-        rank.program->name, (long long)saved, printable(withSpace(error)).c_str());
-  if (!error.empty())
+  if (!error.empty()) {
+    ++failures;
+    bool isPower = (failures & (failures - 1)) == 0;
+    if (failures == 1 || (failures >= 8 && isPower)) // with the first, the 8th, the 16th, ...
+      std::fprintf(
+          stderr,
+          "%s: warning: the checkpoint of step %lld is not written: %s; training goes on, and "
+          "the next one is written when it is due%s\n",
+          rank.program->name, (long long)saved, printable(withSpace(error)).c_str(),
+          failures == 1
+              ? "; of others that fail until then, only the 8th, 16th, 32nd and so on is reported"
+              : ("; " + std::to_string(failures) + " in succession have failed").c_str());
     return;
+  }
   if (failures > 0)
     std::fprintf(stderr, "%s: the checkpoint of step %lld is written, after %lld that %s not\n",
                  rank.program->name, (long long)saved, (long long)failures,
@@ -74,16 +93,44 @@ void Saving::note(const std::string &error, bool isEnd) {
   failures = 0;
 }
 
-void Saving::complete(bool last) {
+void Saving::complete() {
   PhaseScope phase(rank, Phase::Saving);
-  std::string error = saver->complete();
-  if (last && error.empty())
-    error = saver->finish();
-  if (last && !error.empty()) {
-    noteUnsaved();
-    fail("%s", withSpace(error).c_str());
+  note(saver->complete(), /*isEnd=*/false);
+}
+
+/// Everything that was trained since the checkpoint before is lost without the last one, so a full disk
+/// gets time to be emptied.
+void Saving::saveLast(const CheckpointInfo &info) {
+  struct Attempt {
+    int64_t fails = 0, isOver = 0; ///< on rank 0
+    int64_t signal = 0;            ///< of any
+  };
+  Clock::time_point since = Clock::now();
+  for (unsigned pause = 1;; pause = std::min(2 * pause, 16U)) {
+    saver->begin(info, CheckpointSaver::From::Memory);
+    std::string error = saver->complete();
+    if (error.empty())
+      error = saver->finish();
+    bool isOver = secondsSince(since) > kLastPatience || !lacksRoom();
+    std::vector<Attempt> all =
+        gathered(rank, Attempt{!error.empty(), isOver, notedSignal()}, "the last checkpoint");
+    bool ends = std::any_of(all.begin(), all.end(), [](const Attempt &a) { return a.signal != 0; });
+    if (!all[0].fails)
+      return note(error, /*isEnd=*/true);
+    if (all[0].isOver || ends) {
+      noteUnsaved();
+      if (rank.rank == 0)
+        fail("%s", withSpace(error).c_str());
+      return; // rank 0 ends all
+    }
+    if (rank.rank == 0 && pause == 1)
+      std::fprintf(stderr,
+                   "%s: warning: the last checkpoint is not written: %s; it is tried again for %d "
+                   "minutes, or until a signal\n",
+                   rank.program->name, printable(withSpace(error)).c_str(),
+                   int(kLastPatience / 60));
+    sleep(pause);
   }
-  note(error, last);
 }
 
 int Saving::afterStep(int64_t step, int64_t skipped) {
@@ -102,7 +149,7 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
     signal = std::max(signal, end.signal);
     if (saver->isUnderWay() && isNews && end.written) {
       Clock::time_point from = Clock::now();
-      complete(/*last=*/false);
+      complete();
       waited += secondsSince(from);
     }
   }
@@ -118,19 +165,21 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
   PhaseScope phase(rank, Phase::Saving);
   begun = Clock::now();
   if (saver->isUnderWay())
-    complete(/*last=*/false);
+    complete();
   bool isCompleting = saver->isCompleting();
   note(saver->finish(), isCompleting);
   saved = step;
-  bool copies = !last && options.checkpointCopy.value_or(true);
-  saver->begin({step, session.seed, session.shuffle, session.dataIdentity, skipped},
-               copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
-  if (!copies)
-    complete(last);
-  if (!last) {
-    ++saves;
-    waited += secondsSince(begun);
+  CheckpointInfo info{step, session.seed, session.shuffle, session.dataIdentity, skipped};
+  if (last) {
+    saveLast(info);
+    return signal;
   }
+  bool copies = options.checkpointCopy.value_or(true);
+  saver->begin(info, copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
+  if (!copies)
+    complete();
+  ++saves;
+  waited += secondsSince(begun);
   return signal;
 }
 

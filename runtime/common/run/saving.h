@@ -20,14 +20,19 @@ public:
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
   /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
   /// ranks call it; so far they have skipped `skipped` steps. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
-  /// save that fails is a warning, one for all that fail in succession, unless it is the run's last: then this throws Error. Does not make
+  /// save that fails is a warning, for few of those that fail in succession. The run's last is tried again for kLastPatience seconds while there is
+  /// no room for it, unless a signal ends the run; then this throws Error on rank 0. Does not make
   /// ranks wait for each other that do not in a step, unless a save is due (agreement.h).
   int afterStep(int64_t step, int64_t skipped);
   /// Prints the closing lines about the last checkpoint, on rank 0.
   void summarize(int64_t step, int endedBy) const;
 
+  static constexpr double kLastPatience = 300;
+
 private:
-  void complete(bool last);
+  void complete();
+  void saveLast(const CheckpointInfo &info);
+  bool lacksRoom() const;
   void note(const std::string &error, bool isEnd);
   std::string withSpace(const std::string &error) const;
 

@@ -4,7 +4,6 @@
 
 #include "common/checkpoint/gradients.h"
 #include "common/data/drawn_samples.h"
-#include "common/exit_status.h"
 #include "common/grouped.h"
 #include "common/init/initialize.h"
 #include "common/mesh/census.h"
@@ -16,6 +15,7 @@
 #include "common/run/saving.h"
 #include "common/run/seconds.h"
 #include "common/run/summary.h"
+#include "common/start_marks.h"
 #include "common/target.h"
 #include "common/watch/rank_position.h"
 #include "partita_rt/init.h"
@@ -141,10 +141,11 @@ static bool isFinite(const StepReport &report) {
   return std::isfinite(report.loss) && std::isfinite(report.gradientNorm);
 }
 
-/// Fails because of a step's result, which the same step would have again. `what`: step and result, as all
-/// ranks see it; `rest`: the message after that.
-[[noreturn]] void failStep(const std::string &what, const std::string &rest) {
-  noteFailedStep(what);
+/// Fails because of a step's result, which the same step would have again. `kind`: a word for it; `what`: step
+/// and result, as all ranks see it; `rest`: the message after that.
+[[noreturn]] static void failStep(int64_t step, const char *kind, const std::string &what,
+                                  const std::string &rest) {
+  noteFailedStep(step, kind, what);
   fail("%s%s", what.c_str(), rest.c_str());
 }
 
@@ -155,18 +156,20 @@ void Loop::checkReport(int64_t number) const {
     return;
   std::string step = "step " + std::to_string(number), loss = format("%f", double(report.loss));
   std::string first = nonfinite().substr(0, 200);
+  const char *kindOfLoss = std::isnan(report.loss) ? "loss-nan" : "loss-infinite";
   if (report.tokenCount == 0)
-    failStep("no label of " + step + " counts",
+    failStep(number, "no-label", "no label of " + step + " counts",
              ", all are ignored" + ignoredLabel(*rank.program) +
                  ": its loss would be the mean of nothing; leave such samples out of the data, or "
                  "take more per step (batch, --accumulate)");
   if (report.scaleExhausted && !std::isfinite(report.loss))
     failStep(
-        "the loss of " + step + " is " + loss,
+        number, kindOfLoss, "the loss of " + step + " is " + loss,
         ", which no loss scale changes: the forward pass itself is beyond its type; --precision "
         "bfloat16 has the range of float32, float16 ends at 65504");
   if (report.scaleExhausted)
-    failStep("the gradients of " + step + " are infinite at the smallest loss scale",
+    failStep(number, "loss-scale",
+             "the gradients of " + step + " are infinite at the smallest loss scale",
              ", " + scaleText(double(report.lossScale)) + ", first that of " + first +
                  ": they are too large even so; a lower --lr or a --warmup-steps may help, or a "
                  "smaller minimum");
@@ -176,11 +179,12 @@ void Loop::checkReport(int64_t number) const {
               (rank.program->accumulate > 1 ? "micro-batch" : "step");
   bool skips = report.skippedSteps > skipped; // the scale was too large; the next one is not
   if (!std::isfinite(report.loss) && !skips)
-    failStep("the loss of " + step + " is " + loss,
+    failStep(number, kindOfLoss, "the loss of " + step + " is " + loss,
              std::string("; a lower --lr or a --warmup-steps") +
                  (rank.program->reads.gradientClip ? " or a --clip" : "") + " may help" + ownLoss);
   if (!std::isfinite(report.gradientNorm) && !skips)
     failStep(
+        number, "gradient-norm",
         "the gradient norm of " + step + " is " + format("%f", double(report.gradientNorm)),
         ", so nothing can be clipped by it; the first parameter whose gradient is not finite is " +
             first + "; a lower --lr or a --warmup-steps may help");

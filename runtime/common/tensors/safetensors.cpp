@@ -100,7 +100,10 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path, "safetens
          (long long)file.size());
   uint64_t headerBytes = 0;
   std::memcpy(&headerBytes, file.data(), 8);
-  if (headerBytes > uint64_t(kLargestHeader) || int64_t(headerBytes) > file.size() - 8)
+  bool fits = headerBytes <= uint64_t(kLargestHeader) && int64_t(headerBytes) <= file.size() - 8;
+  if (!fits && file.size() > 8 && file.data()[8] != '{')
+    fail("%s is not a safetensors file, or its beginning is damaged", path.c_str());
+  if (!fits)
     fail("safetensors file %s: its header of %llu bytes does not fit into a file of %lld bytes",
          path.c_str(), (unsigned long long)headerBytes, (long long)file.size());
   std::string header(reinterpret_cast<const char *>(file.data() + 8), size_t(headerBytes));

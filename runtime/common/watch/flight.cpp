@@ -1,7 +1,7 @@
 // Flight recorders and their files (flight.h). The folder belongs to the process.
 
 #include "common/watch/flight.h"
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "partita_rt/exit_status.h"
 
 #include <cerrno>
@@ -23,12 +23,17 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLast = 60 * kSecond;
 
 static char flightFolder[PATH_MAX - 64];
-static bool makesFolders = false; ///< those above the folder
+static std::atomic<MakeParents> makesParents{MakeParents::Never};
 
-void setFlightFolder(const std::string &folder, bool makesParents) {
+void setFlightFolder(const std::string &folder, MakeParents parents) {
   if (folder.size() < sizeof(flightFolder)) // a longer one cannot be made
     std::strcpy(flightFolder, folder.c_str());
-  makesFolders = makesParents;
+  makesParents = parents;
+}
+
+void noteFlightFolderHasParents() {
+  auto until = MakeParents::UntilNoted;
+  makesParents.compare_exchange_strong(until, MakeParents::Never);
 }
 
 void setEarlierFlightsAside() {
@@ -195,7 +200,8 @@ void putPath(char (&path)[PATH_MAX], int rank) {
 
 /// Makes the folder of the file, and those above it that may be made, as far as they are missing.
 void makeFolders(char (&path)[PATH_MAX]) {
-  for (char *at = path + (makesFolders ? 1 : std::strlen(flightFolder)); *at; ++at)
+  for (char *at = path + (makesParents != MakeParents::Never ? 1 : std::strlen(flightFolder)); *at;
+       ++at)
     if (*at == '/') {
       *at = 0;
       mkdir(path, 0777);

@@ -42,9 +42,13 @@ struct FlightRing {
 };
 
 /// Sets the folder for files of this process's ranks, once; "": none are written. It is made with the first
-/// file; with `makesParents` its missing parents too: otherwise no file is written without them, such as
-/// into a folder for checkpoints that somebody has removed.
-void setFlightFolder(const std::string &folder, bool makesParents);
+/// file, and its missing parents too, as `parents` says: otherwise no file is written without them, such as
+/// into a folder for checkpoints that somebody has removed. A new run's may be missing: while it has no
+/// checkpoint, it is removed again.
+enum class MakeParents : uint8_t { Never, UntilNoted, Always };
+void setFlightFolder(const std::string &folder, MakeParents parents);
+/// From here on no missing parents are made, unless the user has named the folder.
+void noteFlightFolderHasParents();
 /// Moves the files of an earlier start into FOLDER/earlier, in place of what is there: those in the folder
 /// itself are of one start. One process calls it, before any rank can fail.
 void setEarlierFlightsAside();

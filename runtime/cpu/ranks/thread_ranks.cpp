@@ -1,11 +1,11 @@
 // Ranks that are threads of this process (thread_ranks.h).
 
 #include "cpu/ranks/thread_ranks.h"
-#include "common/exit_status.h"
 #include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/run_options.h"
+#include "common/start_marks.h"
 #include "common/temporary_file.h"
 #include "cpu/groups/channel.h"
 #include "cpu/groups/thread_group.h"
@@ -62,7 +62,7 @@ private:
     printLastLine(program.name, rankText(program, failure.rank()) + ": " + failure.message());
     record();
     removeTemporaryFiles();
-    markRefusal();
+    markError(failure.message());
     _exit(failureStatus());
   }
 

@@ -1,8 +1,8 @@
 // Finds ranks that died, when a signal ends this process (deaths.h).
 
 #include "cpu/watch/deaths.h"
-#include "common/exit_status.h"
 #include "common/run/interruption.h"
+#include "common/start_marks.h"
 #include "partita_rt/machine.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ struct DeathReport {
       reason.clear();
       appendDeath(reason, each.name.c_str(), each.position);
       if (ends)
-        noteLoss(reason.get());
+        noteLostRank(reason.get());
       if (ends && !each.position->isReported.exchange(true))
         writeFlight(*each.flight, each.rank, each.name.c_str(), reason.get());
       else

@@ -1,9 +1,9 @@
 // The thread that watches other ranks (watcher.h).
 
 #include "cpu/watch/watcher.h"
-#include "common/exit_status.h"
 #include "common/last_line.h"
 #include "common/mesh/launch.h"
+#include "common/start_marks.h"
 #include "common/temporary_file.h"
 
 #include <algorithm>
@@ -125,7 +125,7 @@ void Watcher::awaitTurn() {
 void Watcher::report(const std::string &text, int subject) {
   if (sight.positions[size_t(sight.local.front())]->isClaimed.exchange(true))
     return;
-  noteLoss(text.c_str());
+  noteLostRank(text.c_str());
   expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();
@@ -153,6 +153,7 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 
 /// Ends a process, on whose behalf another one has printed why.
 void Watcher::end() const {
+  noteLostRank(); // all reports are of a rank that makes no progress
   expectReport(sight.own, true);
   for (int rank : sight.local) // for the handler of a launcher's signal
     sight.positions[size_t(rank)]->runEnds = true;

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_CUDA_RANKS_NCCL_CHECK_H
 #define PARTITA_RT_CUDA_RANKS_NCCL_CHECK_H
 
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "partita_rt/types.h"
 
 #include <nccl.h>
@@ -16,7 +16,7 @@ inline void checkNccl(ncclResult_t result, ncclComm_t comm, const char *what) {
     return;
   const char *last = ncclGetLastError(comm);
   if (result == ncclRemoteError || result == ncclSystemError)
-    noteLoss();
+    noteLostRank();
   fail("%s: %s%s%s", what, ncclGetErrorString(result), last && *last ? ": " : "", last ? last : "");
 }
 

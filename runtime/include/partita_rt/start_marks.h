@@ -12,21 +12,24 @@ namespace partita_rt {
 /// The environment variable with the path of the folder.
 constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
 
-/// A process has ended with kRefused (exit_status.h).
+/// A process has ended with kRefused (exit_status.h). The file has its message, for people.
 constexpr const char *kRefusedMark = "refused";
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
 /// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
 /// that finds another folder there, or none, must not begin anew.
 constexpr const char *kSavedMark = "saved";
-/// A step has a result with which training cannot go on, such as a loss that is NaN. The file says which
-/// step and result, and nothing else: a run repeats its steps bit for bit, so a start that leaves the
-/// same text as the one before shows that the next one would too.
+/// A step has a result with which training cannot go on, such as a loss that is NaN. The first line has the
+/// step's number and a word for the result, "7 loss-nan"; the second says so for people. A run repeats its
+/// steps bit for bit, so a start with the same step and word as the one before shows that the next one
+/// would have them too.
 constexpr const char *kFailedStepMark = "failed-step";
-/// The next step removes the following four: then the launcher has started ranks again.
-/// A process ends because another one has died or makes no progress, in the set-up too. The file has its
-/// report, for people.
+/// The next step removes the following five: then the launcher has started ranks again.
+/// A process ends because another one has died or makes no progress, in the set-up too. For people: the
+/// first line names that one, "rank 1 (host gpu-2, process 4711) died"; the second is the whole report.
 constexpr const char *kLostMark = "lost";
+/// A process has ended with an error of its own, after which a restart may help. For people: its message.
+constexpr const char *kErrorMark = "error";
 /// Another run writes into the folder for checkpoints: what is in it is no longer this run's.
 constexpr const char *kTakenMark = "taken";
 /// The checkpoint of the last step cannot be written: all is trained, and nothing of it kept.

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """saved_beside.py MODEL FOLDER: checkpoints that are copied beside the next step have the bits of those that are written before it.
 
-PARTITA_RT_COPY_PAUSE makes the copying thread so slow that each update begins while almost nothing is copied: what changes before
-rt.begin_changes would be in the checkpoint. A program without that call shows that it would."""
+The programs are linked with a function that makes the copying thread so slow that each update begins while almost nothing is copied: what
+changes before rt.begin_changes would be in the checkpoint. A program without that call shows that it would."""
 import os
 import pathlib
 import re
@@ -38,13 +38,23 @@ PLANS = {
 }
 
 
+# Sleeps over each chunk that the thread copies (runtime/common/checkpoint/shards.h).
+SLOW = '''
+#include <cstdlib>
+#include <unistd.h>
+namespace partita_rt {
+void beforeThreadCopies() { usleep(1000 * atoi(getenv("COPY_PAUSE"))); }
+} // namespace partita_rt
+'''
+
+
 def command(program, name, *options, steps=4):
     return ["partita", "run", str(program), "--data", str(TOKENS), "--init", "seed:1", "--steps", str(steps), "--checkpoint",
             str(folder / name), "--keep", "9", *options]
 
 
 def paused(milliseconds):
-    return dict(os.environ, PARTITA_RT_COPY_PAUSE=str(milliseconds), PARTITA_RT_SHARE_GPU="1")
+    return dict(os.environ, COPY_PAUSE=str(milliseconds), PARTITA_RT_SHARE_GPU="1")
 
 
 def run(*words, pause=0):
@@ -65,9 +75,13 @@ def compiled(name):
     program = folder / "programs" / name
     simulated = "cuda" in PLANS[name]
     layers = os.environ["PARTITA_SOURCE"] + "/examples/02_llama_tensor_parallel/model.onnx"  # four of them
-    call("partita", "compile", layers if name == "wave" else model, *PLANS[name], *(["--no-build"] if simulated else []), "-o", str(program))
+    call("partita", "compile", layers if name == "wave" else model, *PLANS[name], "--no-build", "-o", str(program))
+    with open(program / ("model.cu" if simulated else "model.cpp"), "a") as source:
+        source.write(SLOW)
     if simulated:
         build_for_simulated_gpu(str(program))
+    else:
+        call("make", "-C", str(program))
     return program
 
 

@@ -1,11 +1,11 @@
 // Processes that MPI's launcher has started (cpu/links/process_links.h). MPI's default error handler ends the
 // job with its own message, so return codes are not checked.
 
-#include "common/exit_status.h"
 #include "common/last_line.h"
 #include "common/mesh/launch.h"
 #include "common/mesh/mesh.h"
 #include "common/mesh/node_order.h"
+#include "common/start_marks.h"
 #include "cpu/links/mpi/mpi_messenger.h"
 #include "cpu/links/process_links.h"
 #include "cpu/watch/deaths.h"
@@ -29,7 +29,7 @@ public:
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     findNodes();
-    if (count > 1 && count == rankCount(program))
+    if (count > 1 && allExpect(count))
       showRanks();
   }
   ~MpiLinks() override {
@@ -51,6 +51,7 @@ public:
 
 private:
   void findNodes();
+  bool allExpect(int ranks) const;
   void showRanks();
 
   const Program &program;
@@ -154,6 +155,13 @@ std::unique_ptr<Messenger> MpiLinks::messenger(const std::vector<int> &members,
   return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
 }
 
+/// Together: have all processes a program for so many ranks? They may be of different builds.
+bool MpiLinks::allExpect(int ranks) const {
+  int expects = rankCount(program) == ranks, allDo = 0;
+  MPI_Allreduce(&expects, &allDo, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return allDo != 0;
+}
+
 //===-- Watching ----------------------------------------------------------------------------===//
 
 /// Makes what the node's ranks show, and lets them find each other's death from here on: in the set-up too,
@@ -220,7 +228,7 @@ void MpiLinks::fail(const std::string &message) {
     deaths->end();
   if (isWatched)
     writeFlight(*flight, self, ownName.c_str(), message.c_str());
-  markRefusal();
+  markError(message);
   MPI_Abort(MPI_COMM_WORLD, failureStatus());
   _exit(failureStatus());
 }

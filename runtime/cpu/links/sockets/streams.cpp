@@ -1,7 +1,7 @@
 // Messages over TCP (streams.h).
 
 #include "cpu/links/sockets/streams.h"
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -260,7 +260,7 @@ void Streams::checkClosed(const Stream &stream) const {
     return;
   std::string text =
       "the connection to rank " + std::to_string(stream.peer) + " is gone: " + stream.problem;
-  noteLoss(text.c_str());
+  noteLostRank(text.c_str());
   fail("%s", text.c_str());
 }
 

@@ -3,7 +3,8 @@
 //
 // A message is a header and its data. Data that arrive before their receive has started are kept, so
 // nothing that comes behind them has to wait; a sender of many or large ones announces them instead
-// and sends the data when the receiver has asked for them.
+// and sends the data when the receiver has asked for them. What no receive has asked for when the object is
+// destroyed is dropped, without an error: the channels' marks find messages too many.
 
 #ifndef PARTITA_RT_CPU_LINKS_SOCKETS_STREAMS_H
 #define PARTITA_RT_CPU_LINKS_SOCKETS_STREAMS_H

@@ -1,6 +1,6 @@
 // What a process says beyond its exit status: the marks that a supervisor reads (start_marks.h).
 
-#include "common/exit_status.h"
+#include "common/start_marks.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/start_marks.h"
 #include "temporary_folder.h"
@@ -41,11 +41,15 @@ protected:
       names.insert(entry.path().filename());
     return names;
   }
+  std::string textOf(const char *mark) const {
+    std::ifstream file(folder + "/" + mark);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 };
 
 /// Ends as after an error.
 [[noreturn]] void failNow() {
-  markRefusal();
+  markError("no such file");
   std::exit(failureStatus());
 }
 
@@ -54,26 +58,33 @@ using Names = std::set<std::string>;
 TEST_F(Marks, OfAProgramThatRefusesToRun) {
   EXPECT_EXIT(failNow(), testing::ExitedWithCode(kRefused), "");
   EXPECT_EQ(left(), Names{kRefusedMark});
+  EXPECT_EQ(textOf(kRefusedMark), "no such file");
 }
 
 TEST_F(Marks, OfOneThatHasTrained) {
   EXPECT_EXIT((noteStep(), noteStep(), failNow()), testing::ExitedWithCode(kFailedWhileTraining),
               "");
-  EXPECT_EQ(left(), Names{kTrainedMark});
+  EXPECT_EQ(left(), (Names{kTrainedMark, kErrorMark}));
 }
 
 TEST_F(Marks, OfOneThatHasLostAnotherRankBeforeAStep) {
-  EXPECT_EXIT((noteLoss("rank 1 died"), failNow()), testing::ExitedWithCode(kFailedWhileTraining),
-              "");
-  EXPECT_EQ(left(), Names{kLostMark});
+  EXPECT_EXIT((noteLostRank("rank 1 died; rank 0 waits in a gather"), failNow()),
+              testing::ExitedWithCode(kFailedWhileTraining), "");
+  EXPECT_EQ(left(), (Names{kLostMark, kErrorMark}));
+  EXPECT_EQ(textOf(kLostMark), "rank 1 died\nrank 1 died; rank 0 waits in a gather");
+}
+
+/// Replicas may differ before the first step, too.
+TEST_F(Marks, OfAFaultThatARestartMayMend) {
+  EXPECT_EXIT((noteFault(), failNow()), testing::ExitedWithCode(kFailedWhileTraining), "");
+  EXPECT_EQ(left(), Names{kErrorMark});
 }
 
 TEST_F(Marks, SayWhichStepHasFailed) {
-  EXPECT_EXIT((noteStep(), noteFailedStep("the loss of step 7 is nan"), failNow()),
+  EXPECT_EXIT((noteStep(), noteFailedStep(7, "loss-nan", "the loss of step 7 is nan"), failNow()),
               testing::ExitedWithCode(kFailedWhileTraining), "");
-  EXPECT_EQ(left(), (Names{kFailedStepMark, kTrainedMark}));
-  std::ifstream file(folder + "/" + kFailedStepMark);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "the loss of step 7 is nan");
+  EXPECT_EQ(left(), (Names{kFailedStepMark, kTrainedMark, kErrorMark}));
+  EXPECT_EQ(textOf(kFailedStepMark), "7 loss-nan\nthe loss of step 7 is nan");
 }
 
 TEST_F(Marks, NoneWhereNobodyAsks) {
