@@ -61,7 +61,7 @@ def main():
         for policy, kept in COLUMNS:
             options = stage + split + ["--recompute", policy]
             if kept:
-                options += ["--offload", kept, "--offload-threshold", "1"]
+                options += ["--offload", kept] + (["--offload-threshold", "1"] if "activations" in kept else [])
             found = [verify(arguments.model, mesh + (",tp=2" if tensor else ""), options + ["--accumulate", str(accumulate)])
                      for accumulate in ACCUMULATE]
             failed += sum(each != "yes" for each in found)
