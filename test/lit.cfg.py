@@ -68,6 +68,9 @@ try:
     config.available_features.add("unnamed-files")
 except OSError:
     pass
+# A process that is the first of its own numbers, as in a container.
+if subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True).returncode == 0:
+    config.available_features.add("pid-namespaces")
 # Hosts with a network of their own, for root alone.
 probe = f"lit-{os.getpid()}"
 if os.path.exists("/sbin/ip") and all(subprocess.run(["/sbin/ip", "netns", verb, probe], capture_output=True).returncode == 0 for verb in ("add", "del")):

@@ -30,7 +30,7 @@ constexpr Flag kTaken = &StartFacts::isTaken, kUnsaved = &StartFacts::isUnsaved,
                kUnexplained = &StartFacts::isUnexplained, kNone = &StartFacts::hasStartedNone,
                kTrains = &StartFacts::hasTrained, kAgain = &StartFacts::failedAgain,
                kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
-               kFewer = &StartFacts::hasFewer;
+               kFewer = &StartFacts::hasFewer, kSays = &StartFacts::hasRefused;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
@@ -92,6 +92,30 @@ TEST(Verdict, RanksAreLostForGoodIfAnotherStartIsRefused) {
   StartFacts refused = facts(kRefused, kRestart, kTrained, kFewer);
   refused.refusals = 1;
   EXPECT_EQ(verdictOf(refused), Verdict::RestartWithFewer);
+}
+
+/// A data file that is away for some seconds must not cost ranks, which may never come back.
+TEST(Verdict, RanksAreNotLostAtOnceIfOneSaysWhatIsMissing) {
+  StartFacts refused = facts(kRefused, kRestart, kTrained, kFewer, kSays);
+  for (; refused.refusals + 1 < kMostRefusals; ++refused.refusals)
+    EXPECT_EQ(verdictOf(refused), Verdict::RestartLater) << refused.refusals;
+  EXPECT_EQ(verdictOf(refused), Verdict::RestartWithFewer); // its GPU, perhaps
+}
+
+TEST(Verdict, CrashesInSetUpArePausedBetween) {
+  for (StartFacts crashed : {facts(kTraining, kCause), facts(128 + SIGSEGV),
+                             facts(128 + SIGKILL, kRestart, kTrained, kFewer)}) {
+    crashed.crashes = 1;
+    EXPECT_EQ(verdictOf(crashed), Verdict::RestartNow);
+    for (crashed.crashes = 2; crashed.crashes < 100; ++crashed.crashes)
+      EXPECT_EQ(verdictOf(crashed), Verdict::RestartLater);
+  }
+}
+
+TEST(Verdict, PausesGrowAndHaveALimit) {
+  for (auto [refusals, seconds] :
+       {std::pair(0, 0U), {1, 1U}, {2, 2U}, {5, 16U}, {6, 16U}, {1000, 16U}})
+    EXPECT_EQ(secondsAfter(refusals), seconds) << refusals;
 }
 
 TEST(Verdict, RefusalsInSuccessionHaveALimit) {

@@ -43,13 +43,17 @@ int partita::tool::runMain(Arguments arguments) {
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
   // If a program is given, print its own --help; of several, that for as many ranks as -n says.
   bool wantsHelp = is_contained(arguments, "--help") && arguments.size() > 1;
-  if (wantsHelp) {
-    folder = arguments[arguments[0] == "--help" ? 1 : 0].str();
-    rest = {"--help"};
-    if (const auto *ranks = llvm::find(arguments, "-n"); arguments.end() - ranks > 1)
-      rest.insert(rest.end(), {"-n", ranks[1].str()});
-  } else if (std::optional<int> done = options.parse(arguments)) {
+  SmallVector<StringRef> others;
+  copy_if(arguments, std::back_inserter(others), [](StringRef word) { return word != "--help"; });
+  if (std::optional<int> done = options.parse(wantsHelp ? Arguments(others) : arguments))
     return *done;
+  if (wantsHelp) {
+    std::vector<std::string> words = {"--help"};
+    if (auto ranks = llvm::find(rest, "-n"); rest.end() - ranks > 1)
+      words.insert(words.end(), {"-n", ranks[1]});
+    rest = words;
+    supervision = {};
+    launcher.clear();
   }
   BumpPtrAllocator allocator;
   StringSaver saver(allocator);

@@ -3,7 +3,8 @@
 #include "tools/partita/Run/CheckpointPlace.h"
 #include "runtime/include/partita_rt/abandoned.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
-#include "tools/partita/Run/ChildProcesses.h"
+#include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/Verdict.h"
 #include "llvm/ADT/STLExtras.h"
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -50,8 +51,8 @@ bool Checkpoints::anyIs(bool known, const std::string &folder) const {
 }
 
 Anchor::Anchor(StringRef folder) : path(folder.str()) {
-  while (!partita_rt::inodeOf(path) && path.find('/') != std::string::npos)
-    path.resize(path.rfind('/'));
+  while (!partita_rt::inodeOf(path) && path.size() > 1 && path.find('/') != std::string::npos)
+    path.resize(std::max<size_t>(path.rfind('/'), 1)); // "/" remains
   if (!partita_rt::inodeOf(path))
     path = ".";
   inode = partita_rt::inodeOf(path);

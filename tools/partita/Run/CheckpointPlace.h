@@ -41,8 +41,11 @@ private:
 /// parent.
 class Anchor {
 public:
+  /// `folder`: of --checkpoint; "" if there is none.
   explicit Anchor(llvm::StringRef folder);
+  /// From now on it is the folder itself, which had this inode when a checkpoint was completed in it.
   void moveTo(llvm::StringRef folder, ino_t its);
+  /// Leads the path to the same inode as before? Also true if it has led to none from the beginning.
   bool isThere() const;
   /// Waits for up to 31 seconds until it is the same; returns whether it is.
   bool waitFor() const;
@@ -50,7 +53,7 @@ public:
 
 private:
   std::string path;
-  std::optional<ino_t> inode;
+  std::optional<ino_t> inode; ///< empty: the path could not be read, so nothing can be compared
 };
 
 /// Waits until no process of the run that has ended holds the folder's lock any more, for at most

@@ -12,6 +12,9 @@
 #include "runtime/include/partita_rt/launchers.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/Orphans.h"
+#include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/RanksBelow.h"
 #include "tools/partita/Run/StartMarks.h"
 #include "tools/partita/Run/StoppedRanks.h"
@@ -36,9 +39,6 @@ using namespace partita::tool;
 /// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
-/// Seconds that ranks have to end once their launcher has ended and they have been told to, if they
-/// do not say that they are about to.
-static constexpr int kOrphansPatience = 120;
 /// Microseconds between two looks at which processes have ended, and how many of them make one look
 /// at what the others do.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
@@ -48,25 +48,6 @@ static constexpr int kPollsPerFirstLook = 2;
 /// Does a status say that a command cannot be started, or which signal has ended it?
 static bool explains(int status) {
   return status == 126 || status == 127 || partita_rt::signalIn(status);
-}
-
-static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
-static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
-static void noteSignal(int signal) {
-  interrupted = signal;
-  arrived = arrived + 1;
-}
-
-/// Signals that are ignored (nohup) stay ignored, also in the ranks.
-void partita::tool::noteEndingSignals() {
-  for (int signal : partita_rt::kEndingSignals) {
-    struct sigaction action{};
-    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
-      continue;
-    action = {};
-    action.sa_handler = noteSignal;
-    sigaction(signal, &action, nullptr);
-  }
 }
 
 /// Returns a free port of this host, or -1. If another process takes it before rank 0 does, rank 0
@@ -85,6 +66,16 @@ static int freePort() {
     port = ntohs(address.sin_port);
   close(handle);
   return port;
+}
+
+/// Reads the mark of a step's result, "7 loss-nan", and its text on the next line.
+static FailedStep failedStepIn(StringRef mark) {
+  auto [first, text] = mark.split('\n');
+  auto [number, kind] = first.split(' ');
+  FailedStep failed{0, kind.str(), text.str()};
+  if (number.getAsInteger(10, failed.step))
+    failed.step = 0; // there is no mark, or it could not be written
+  return failed;
 }
 
 namespace {
@@ -135,7 +126,7 @@ public:
     prctl(PR_SET_CHILD_SUBREAPER, isLauncher);
     wait();
     if (isLauncher)
-      endOrphans(program);
+      endOrphans(*launched, *stopped, marks, passed);
     readMarks();
     // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint.
     if (int number; isLauncher && !outcome.signal &&
@@ -143,9 +134,9 @@ public:
       outcome.signal = number;
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
-    outcome.isUnexplained = isLauncher && isFailure && !marks.has(partita_rt::kRefusedMark);
+    outcome.isUnexplained = isLauncher && isFailure && !outcome.hasRefused;
     outcome.hasStartedNone = isLauncher && !explains(outcome.status) && !launched->haveBeen() &&
-                             !marks.has(partita_rt::kRefusedMark) && !outcome.hasTrained;
+                             !outcome.hasRefused && !outcome.hasTrained;
     return outcome;
   }
 
@@ -213,11 +204,11 @@ private:
         signalAll(SIGKILL), ++signals;
       usleep(kPoll);
     }
-    if (interrupted && failed)
-      endedBy = interrupted;
-    if (interrupted || (endedBy && !outcome.isReported)) // as a single process would end
+    if (interruptingSignal() && failed)
+      endedBy = interruptingSignal();
+    if (interruptingSignal() || (endedBy && !outcome.isReported)) // as a single process would end
       outcome.signal = endedBy;
-    outcome.interrupted = interrupted != 0;
+    outcome.interrupted = interruptingSignal() != 0;
     if (outcome.status == 0)
       outcome.status = failed;
   }
@@ -225,60 +216,33 @@ private:
   /// What ranks have left, once all have ended.
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
-    outcome.hasLost = marks.has(partita_rt::kLostMark) && !marks.has(partita_rt::kRefusedMark);
-    outcome.loss = marks.textOf(partita_rt::kLostMark);
-    outcome.failedStep = marks.textOf(partita_rt::kFailedStepMark);
+    outcome.hasRefused = marks.has(partita_rt::kRefusedMark);
+    outcome.hasLost = marks.has(partita_rt::kLostMark) && !outcome.hasRefused;
+    outcome.lostRank = StringRef(marks.textOf(partita_rt::kLostMark)).split('\n').first.str();
+    outcome.error =
+        marks.textOf(outcome.hasRefused ? partita_rt::kRefusedMark : partita_rt::kErrorMark);
+    outcome.failedStep = failedStepIn(marks.textOf(partita_rt::kFailedStepMark));
     outcome.isTaken = marks.has(partita_rt::kTakenMark);
     outcome.isUnsaved = marks.has(partita_rt::kUnsavedMark);
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
   }
 
-  /// Waits for ranks whose launcher has ended before them. They may know that the run is over, and
-  /// write a checkpoint, without a time limit; if nobody has told them, this does.
-  void endOrphans(const std::string &program) {
-    RanksBelow orphans(getpid(), program);
-    Clock::time_point begin = Clock::now();
-    bool isTold = false; // by this process; whether by the launcher, the ranks say
-    for (std::vector<pid_t> ranks; !(ranks = orphans.find()).empty(); usleep(kPoll)) {
-      double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      int signal = passed == arrived ? 0 : interrupted;
-      passed = arrived;
-      if (seconds > kGrace && !signal && !haveBeenAsked(ranks))
-        signal = seconds > kGrace + kOrphansPatience ? SIGKILL : isTold ? 0 : SIGTERM;
-      isTold |= signal != 0;
-      for (pid_t rank : ranks)
-        if (signal)
-          kill(rank, signal);
-      if (std::optional<pid_t> rank = stopped->look(ranks, kPoll * 1e-6))
-        kill(*rank, SIGKILL);
-      while (waitpid(-1, nullptr, WNOHANG) > 0) {
-      }
-    }
-  }
-
-  /// Does a rank know that a signal ends the run? Then all of them end with its step.
-  bool haveBeenAsked(ArrayRef<pid_t> ranks) const {
-    return llvm::any_of(ranks, [&](pid_t rank) {
-      return marks.has((partita_rt::kAskedMark + std::to_string(rank)).c_str());
-    });
-  }
-
   /// Passes signals on to the ranks, which know how to handle them: after the first one they may
   /// finish a step and write a checkpoint, without a time limit. After a second one they must end.
   void passSignalsOn() {
-    if (passed == arrived)
+    if (passed == arrivedSignals())
       return;
-    passed = arrived;
+    passed = arrivedSignals();
     // It is no signal to end by for every launcher: it kills torchrun, which leaves its ranks
     // behind.
     if (std::vector<pid_t> ranks;
-        launched && interrupted == SIGUSR1 && !(ranks = launched->find()).empty()) {
+        launched && interruptingSignal() == SIGUSR1 && !(ranks = launched->find()).empty()) {
       for (pid_t rank : ranks)
         kill(rank, SIGUSR1);
       return;
     }
-    signalAll(interrupted);
+    signalAll(interruptingSignal());
   }
 
   /// Ends what cannot end by itself: a rank that is stopped, a launcher without ranks. Returns true
@@ -329,7 +293,7 @@ private:
     if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    outcome.isReported |= WIFEXITED(status) && !done;
+    outcome.isReported |= !launched && WIFEXITED(status) && !done;
     if (WIFEXITED(status))
       outcome.status = std::max(outcome.status, WEXITSTATUS(status));
     return done;
@@ -386,5 +350,3 @@ Outcome partita::tool::runProcess(StringRef command, const std::string &program,
                                   std::vector<std::string> words) {
   return ChildProcesses(command).runOne(program, pointersTo(words));
 }
-
-int partita::tool::interruptingSignal() { return interrupted; }

@@ -12,6 +12,18 @@
 
 namespace partita::tool {
 
+/// The result of a step that has ended training.
+struct FailedStep {
+  int64_t step = 0; ///< 0: there is none
+  std::string kind; ///< a word for the result, "loss-nan"
+  std::string text; ///< for people: "the loss of step 7 is nan"
+
+  explicit operator bool() const { return step > 0; }
+  bool recurs(const FailedStep &other) const {
+    return step > 0 && step == other.step && kind == other.kind;
+  }
+};
+
 /// How a program's processes have ended.
 struct Outcome : EndFacts {
   int signal = 0;           ///< by which this process should end too; 0: none
@@ -21,9 +33,10 @@ struct Outcome : EndFacts {
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   bool hasLost = false;    ///< one has lost another one, and none has refused to run
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
-  std::string loss;             ///< what a rank has reported of one that died or stopped; or ""
-  std::string failedStep;       ///< a step whose result has ended training, and the result; or ""
-  bool isReported = false;      ///< a rank exited with an error of its own, and printed it
+  std::string lostRank;         ///< which rank died or stopped, as another one has reported; or ""
+  std::string error;            ///< an error of its own with which a rank has ended; or ""
+  FailedStep failedStep;
+  bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 
 /// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the
@@ -34,12 +47,6 @@ Outcome runRanks(llvm::StringRef command, const std::string &program,
 /// for it. Ends a launcher that outlives the ranks of this host.
 Outcome runProcess(llvm::StringRef command, const std::string &program,
                    std::vector<std::string> words);
-
-/// From here on signals that ask this process to end are noted, not followed. The functions above
-/// call it.
-void noteEndingSignals();
-/// Returns the last of these signals, or 0.
-int interruptingSignal();
 
 } // namespace partita::tool
 

@@ -2,7 +2,7 @@
 
 #include "tools/partita/Run/HostDiscovery.h"
 #include "runtime/include/partita_rt/host_lookup.h"
-#include "tools/partita/Run/ChildProcesses.h"
+#include "tools/partita/Run/EndingSignals.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
 #include <chrono>
@@ -19,6 +19,8 @@ using llvm::StringRef;
 
 /// Seconds that the command of --host-discovery may take.
 static constexpr int kCommandSeconds = 60;
+/// Bytes that it may print.
+static constexpr size_t kMostBytes = 1 << 20;
 
 int64_t Hosts::slots() const {
   int64_t sum = 0;
@@ -69,10 +71,12 @@ static pid_t startShell(const std::string &command, int output) {
   _exit(127);
 }
 
-/// Adds what there is to read, after a wait of up to this many milliseconds.
+/// Adds what there is to read, after a wait of up to this many milliseconds, until there is more than
+/// may be.
 static void readInto(std::string &text, int input, int wait) {
   char buffer[4096];
-  for (pollfd ready{input, POLLIN, 0}; poll(&ready, 1, wait) > 0; wait = 0) {
+  for (pollfd ready{input, POLLIN, 0}; text.size() <= kMostBytes && poll(&ready, 1, wait) > 0;
+       wait = 0) {
     ssize_t count = read(input, buffer, sizeof(buffer));
     if (count <= 0)
       break;
@@ -97,14 +101,17 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
     hasEnded = waitpid(child, &status, WNOHANG) == child;
     readInto(text, ends[0], hasEnded ? 0 : 20);
     bool isLate = std::chrono::steady_clock::now() - begin > std::chrono::seconds(kCommandSeconds);
-    if (hasEnded || !(isLate || interruptingSignal())) {
-      usleep(hasEnded ? 0 : 10'000); // it may have closed its output
-      continue;
+    if (text.size() > kMostBytes)
+      problem = "has printed more than 1 MiB";
+    else if (!hasEnded && (isLate || interruptingSignal()))
+      problem = "has not ended within " + std::to_string(kCommandSeconds) + " s";
+    if (!problem.empty() && !hasEnded) {
+      kill(-child, SIGKILL);
+      waitpid(child, nullptr, 0);
+      hasEnded = true;
+    } else if (!hasEnded) {
+      usleep(10'000); // it may have closed its output
     }
-    problem = "has not ended within " + std::to_string(kCommandSeconds) + " s";
-    kill(-child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    hasEnded = true;
   }
   close(ends[0]);
   if (!problem.empty() || status == 0)

@@ -36,7 +36,7 @@ std::string ProgramStarts::add(StringRef folder) {
 }
 
 std::string ProgramStarts::read(StringRef folder) {
-  if (!isElastic(folder))
+  if (!tool::isElastic(folder))
     return add(folder);
   std::string problem;
   std::optional<ElasticFolder> elastic = readElastic(folder, problem);
@@ -86,7 +86,8 @@ std::string ProgramStarts::waitForHosts() {
         std::chrono::steady_clock::now() - begin > std::chrono::seconds(kHostsPatience))
       return problem;
     if (isFirst) {
-      errs() << "partita " << command << ": waits for hosts: " << printableLines(problem) << '\n';
+      errs() << "partita " << command << ": waits up to " << kHostsPatience / 60
+             << " minutes for hosts: " << printableLines(problem) << '\n';
       errs().flush();
     }
     sleep(1);

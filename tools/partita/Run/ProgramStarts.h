@@ -30,7 +30,8 @@ public:
 
   /// Reads the folder. Returns the problem, or "".
   std::string read(llvm::StringRef folder);
-  /// Takes the program of this many ranks, which are started already or were asked for.
+  /// Takes the program of this many ranks, which are started already or were asked for. Returns the problem,
+  /// to follow the folder's name: "has programs for 2 or 4 ranks, not for 3"; or "".
   std::string choose(int64_t ranks);
   const std::string &executable() const { return programs[size].executable; }
   int64_t ranks() const { return programs[size].ranks; }
@@ -51,9 +52,13 @@ public:
     return supervision.launcher.empty() && programs[size].ranks > 1 &&
            targetOf(manifest()).ranksAreProcesses();
   }
-  std::string several; ///< "2, 4 or 8 ranks"; empty unless --elastic made the folder
+  /// Has --elastic made the folder? Then it has programs for several numbers of ranks.
+  bool isElastic() const { return !several.empty(); }
+  /// Which numbers: "2, 4 or 8 ranks"; empty unless it is elastic.
+  const std::string &sizes() const { return several; }
 
 private:
+  std::string several;
   struct Program {
     std::string executable;
     llvm::json::Object manifest;

@@ -1,28 +1,29 @@
 //===- RanksBelow.cpp - the ranks that a launcher has started on this host ------------------===//
 
 #include "tools/partita/Run/RanksBelow.h"
-#include "llvm/ADT/SmallString.h"
-#include <climits>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 
 using namespace partita::tool;
 namespace fs = std::filesystem;
 
 static constexpr int kMaxDepth = 16; ///< of a launcher's processes: daemons, shells
 
-RanksBelow::RanksBelow(pid_t launcher, llvm::StringRef path)
-    : launcher(launcher), program(path.str()) {
-  std::error_code error;
-  if (fs::path real = fs::canonical(program, error); !error)
-    program = real.string();
+/// Which file a path leads to: device and inode; 0 if to none.
+static std::pair<dev_t, ino_t> fileAt(const std::string &path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 ? std::pair(status.st_dev, status.st_ino)
+                                          : std::pair<dev_t, ino_t>();
 }
+
+RanksBelow::RanksBelow(pid_t launcher, llvm::StringRef program)
+    : launcher(launcher), program(fileAt(program.str())) {}
 
 void RanksBelow::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const {
   std::string folder = "/proc/" + std::to_string(process);
   std::error_code error;
-  if (fs::read_symlink(folder + "/exe", error) == program && !error)
+  if (auto its = fileAt(folder + "/exe"); its.second && its == program) // also if it was removed
     ranks.push_back(process);
   if (depth == kMaxDepth)
     return;

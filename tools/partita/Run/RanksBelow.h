@@ -6,8 +6,9 @@
 #include "llvm/ADT/StringRef.h"
 #include <chrono>
 #include <optional>
-#include <string>
 #include <sys/types.h>
+#include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace partita::tool {
@@ -17,8 +18,11 @@ namespace partita::tool {
 /// have reported that and ended.
 class RanksBelow {
 public:
-  /// `program`: the executable of the ranks.
+  /// `program`: the path of the ranks' executable. It may lead to another file later, when the program is
+  /// compiled again: the ranks are those that execute what it leads to now.
   RanksBelow(pid_t launcher, llvm::StringRef program);
+  /// Watches those of this process, which ranks of the launcher become when it ends before them.
+  void adopt() { launcher = getpid(); }
 
   /// Returns those that there are now.
   std::vector<pid_t> find();
@@ -35,7 +39,7 @@ private:
   void addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const;
 
   pid_t launcher;
-  std::string program;                   ///< without links, as /proc has it
+  std::pair<dev_t, ino_t> program;       ///< the executable
   std::optional<Clock::time_point> seen; ///< last time that there was a rank
 };
 

@@ -112,8 +112,8 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
     return "--launcher: {hosts} needs --host-discovery, which names them";
   if (std::string problem = checkLauncher(supervision.launcher); !problem.empty())
     return problem;
-  if (!starts.several.empty() && launches && !mentions("{ranks}"))
-    return "--launcher: the folder has programs for " + starts.several +
+  if (starts.isElastic() && launches && !mentions("{ranks}"))
+    return "--launcher: the folder has programs for " + starts.sizes() +
            "; write {ranks} for their number, such as --launcher 'mpirun -np {ranks}'";
   return {};
 }
@@ -130,7 +130,7 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
   bool onlyText = llvm::any_of(words, [](StringRef word) {
     return word == "--help" || word == "-h" || word == "--version";
   });
-  if (!starts.several.empty()) {
+  if (starts.isElastic()) {
     std::optional<int64_t> asked = takeRanks(words), launched = launchersCount();
     if (std::optional<int64_t> ranks = launched ? launched : asked)
       if (std::string problem = starts.choose(*ranks); !problem.empty()) {
@@ -143,8 +143,8 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
   }
   if (!onlyText && isFirst())
     tellNotes(starts.manifest(), folder);
-  if (onlyText && isFirst() && !starts.several.empty())
-    outs() << printableLines(folder) << " has programs for " << starts.several
+  if (onlyText && isFirst() && starts.isElastic())
+    outs() << printableLines(folder) << " has programs for " << starts.sizes()
            << ": as many as a launcher has started, else -n, else the largest; this is that for "
            << starts.ranks() << "\n\n";
   outs().flush();

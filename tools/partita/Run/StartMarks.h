@@ -19,7 +19,8 @@ public:
   StartMarks &operator=(const StartMarks &) = delete;
 
   bool has(const char *mark) const;
-  /// What its file contains; "" if there is none.
+  /// Returns what its file contains (partita_rt/start_marks.h); "" if there is no such mark, or it cannot be
+  /// read.
   std::string textOf(const char *mark) const;
 
 private:

@@ -2,8 +2,6 @@
 
 #include "tools/partita/Run/StoppedRanks.h"
 #include "runtime/include/partita_rt/machine.h"
-#include "runtime/include/partita_rt/timeout.h"
-#include "llvm/ADT/STLExtras.h"
 
 using namespace partita::tool;
 
@@ -27,12 +25,4 @@ std::optional<pid_t> StoppedRanks::look(llvm::ArrayRef<pid_t> ranks, double pass
     if (seconds >= limit)
       return rank;
   return std::nullopt;
-}
-
-double partita::tool::timeoutOf(llvm::ArrayRef<char *> arguments) {
-  auto words = arguments.take_while([](char *word) { return word; });
-  if (std::optional<double> given = partita_rt::timeoutIn(words))
-    return *given;
-  return partita_rt::secondsIn(partita_rt::timeoutInEnvironment())
-      .value_or(partita_rt::kTimeoutSeconds);
 }

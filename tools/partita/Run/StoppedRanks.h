@@ -37,9 +37,6 @@ private:
   std::map<pid_t, double> stopped;
 };
 
-/// Returns the program's time-out (--timeout, else PARTITA_RT_TIMEOUT) by its arguments.
-double timeoutOf(llvm::ArrayRef<char *> arguments);
-
 } // namespace partita::tool
 
 #endif // PARTITA_TOOLS_RUN_STOPPEDRANKS_H

@@ -5,15 +5,21 @@
 #include "runtime/include/partita_rt/exit_status.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/CheckpointPlace.h"
-#include "tools/partita/Run/ResumeWords.h"
+#include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/Verdict.h"
-#include <csignal>
 #include <cstring>
 #include <optional>
 #include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
+
+/// The beginning of a rank's message, which it has printed in full.
+static std::string briefly(StringRef message) {
+  constexpr size_t kMost = 160;
+  return message.size() <= kMost ? message.str() : message.take_front(kMost).str() + "...";
+}
 
 /// Why a start has ended. Where a launcher hides that, a rank's report says more than the launcher's
 /// status: who was lost. Where the lost one was, and who waited, the rank has printed.
@@ -23,12 +29,12 @@ static std::string reasonOf(const Outcome &outcome) {
   if (!outcome.isLauncher)
     return "the program has failed";
   int signal = partita_rt::signalIn(outcome.status);
-  StringRef loss = StringRef(outcome.loss).split(';').first;
   return "the launcher has ended with status " + std::to_string(outcome.status) +
          (signal ? std::string(" (") + strsignal(signal) + ")" : "") +
-         (!loss.empty() ? ": " + loss.str()
-          : signal      ? ": no rank has said why; the launcher's own lines may"
-                        : "");
+         (!outcome.lostRank.empty() ? ": " + outcome.lostRank
+          : !outcome.error.empty()  ? ": " + briefly(outcome.error)
+          : signal                  ? ": no rank has said why; the launcher's own lines may"
+                                    : "");
 }
 
 namespace {
@@ -50,15 +56,18 @@ public:
 
 private:
   Verdict decide(bool wasRestarted, bool hasSaved) const;
+  bool hasCrashedEarly(bool hasSaved) const;
   void checkIsComplete(bool hasSaved);
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
+  /// Before the next start.
+  unsigned secondsToWait() const { return secondsAfter(crashes ? crashes - 1 : refusals); }
   /// Has a restart shown that each would end with the same step's result?
   bool recurs() const { return verdict == Verdict::Final && failedAgain; }
 
   StringRef command;
-  ResumeWords words;
+  ProgramWords words;
   const std::vector<std::string> &arguments;
   int64_t maxRestarts;
   ProgramStarts &starts;
@@ -68,9 +77,10 @@ private:
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
   bool hasTrained = false;          ///< some start has
-  std::string failedStep;           ///< the result that has ended the last start, or ""
+  FailedStep failedStep;            ///< the result that has ended the last start
   bool failedAgain = false;         ///< it has ended the start before too
   int refusals = 0;                 ///< starts in succession that failed before their first step
+  int crashes = 0;                  ///< those that a crash has ended before it
   std::vector<std::string> now;     ///< arguments of the next start
   std::string from;                 ///< its checkpoint; "": it begins again
 };
@@ -89,11 +99,19 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
   facts.refusals = refusals;
+  facts.crashes = crashes;
   return verdictOf(facts);
 }
 
+/// Has the start ended in its set-up, by anything but a rank's refusal to run? `hasSaved`: as above.
+bool Supervisor::hasCrashedEarly(bool hasSaved) const {
+  bool hasCrashed = outcome.hasCause || outcome.hasLost || partita_rt::signalIn(outcome.status) ||
+                    outcome.status == partita_rt::kFailedWhileTraining;
+  return hasCrashed && !outcome.hasTrained && !hasSaved;
+}
+
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
-/// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as below.
+/// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as above.
 void Supervisor::checkIsComplete(bool hasSaved) {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
       !words.steps)
@@ -139,7 +157,7 @@ std::string Supervisor::prepareRestart() {
 
 /// Prints why a run is started again, how, when, and from which checkpoint.
 void Supervisor::tellRestart(int64_t number) const {
-  unsigned seconds = secondsAfter(refusals);
+  unsigned seconds = secondsToWait();
   std::string change = starts.change();
   errs() << "partita " << command << ": " << printableLines(reasonOf(outcome)) << "; restart "
          << number << " of " << maxRestarts << (change.empty() ? "" : " " + change)
@@ -153,7 +171,7 @@ void Supervisor::tellRestart(int64_t number) const {
 /// Prints what the program has not said itself.
 void Supervisor::tellEnd(int64_t restarts) const {
   if (recurs()) {
-    fail(command, failedStep + " again after a restart from " +
+    fail(command, failedStep.text + " again after a restart from " +
                       (from.empty() ? "the beginning" : from) + ": it would recur");
     return;
   }
@@ -165,12 +183,6 @@ void Supervisor::tellEnd(int64_t restarts) const {
   if (restarts > 0 && startsAgain(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");
-}
-
-/// Ends this process as the signal would have.
-static void endBy(int number) {
-  signal(number, SIG_DFL);
-  raise(number);
 }
 
 int Supervisor::run() {
@@ -188,10 +200,11 @@ int Supervisor::run() {
       anchor.moveTo(words.folder, *outcome.savedIn);
     bool hasSaved = before.hasNew(words.folder);
     checkIsComplete(hasSaved);
-    failedAgain = !outcome.failedStep.empty() && outcome.failedStep == failedStep;
+    failedAgain = outcome.failedStep.recurs(failedStep);
     failedStep = outcome.failedStep;
+    crashes = hasCrashedEarly(hasSaved) ? crashes + 1 : 0;
     verdict = decide(restarts > 0, hasSaved);
-    refusals = verdict == Verdict::RestartLater ? refusals + 1 : 0;
+    refusals = verdict == Verdict::RestartLater && crashes == 0 ? refusals + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
       tellEnd(restarts);
       break;
@@ -199,7 +212,7 @@ int Supervisor::run() {
     problem = prepareRestart();
     if (problem.empty()) {
       tellRestart(restarts + 1);
-      sleep(secondsAfter(refusals)); // a signal ends it
+      sleep(secondsToWait()); // a signal ends it
     }
     if (int number = interruptingSignal()) {
       fail(command,

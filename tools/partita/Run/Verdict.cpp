@@ -28,8 +28,10 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // A disk that is full may have room again; all that was trained since the newest checkpoint is lost.
   if (facts.isUnsaved)
     return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
+  // A rank that was killed may be started again at once. What crashes in each set-up, such as for want of
+  // memory, must not do so without a pause.
   if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
-    return Verdict::RestartNow;
+    return facts.crashes > 1 ? Verdict::RestartLater : Verdict::RestartNow;
   if (facts.status == 0)
     return Verdict::Ended;
   // A launcher may hide its processes' statuses, as torchrun does.
@@ -37,9 +39,13 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
     return Verdict::RestartNow;
   // What has run before fails before its first step if ranks are lost for good, something is
   // missing for a while, or a rank is lost in set-up and the launcher does not say so. What is
-  // missing for a while must not cost ranks, so one more start of this size comes first.
-  if (facts.wasRestarted && facts.hasFewer)
-    return facts.refusals > 0 ? Verdict::RestartWithFewer : Verdict::RestartLater;
+  // missing for a while must not cost ranks, so one more start of this size comes first; and all that
+  // there may be if a rank of this host has said what it lacks: a file, which fewer ranks would lack
+  // too, or its GPU.
+  if (facts.wasRestarted && facts.hasFewer) {
+    int others = facts.hasRefused ? kMostRefusals - 1 : 1;
+    return facts.refusals >= others ? Verdict::RestartWithFewer : Verdict::RestartLater;
+  }
   // A first start without any rank has most likely met a wrong command or host, which stay wrong.
   bool mayPass = facts.wasRestarted ? facts.isUnexplained || facts.trainedBefore
                                     : facts.isUnexplained && !facts.hasStartedNone;

@@ -8,9 +8,11 @@ namespace partita::tool {
 /// How many starts may fail before their first step, in succession, if the run has trained before
 /// or it is not known why.
 inline constexpr int kMostRefusals = 6;
-/// Returns the seconds to wait after so many of them, or looks in vain: 1, 2, 4, 8 and 16. What they have
-/// met, such as a file system that is not mounted for now, may pass.
-inline unsigned secondsAfter(int refusals) { return refusals ? 1U << (refusals - 1) : 0; }
+/// Returns how many seconds to wait after this many refused starts or failed checks: 1, 2, 4, 8, 16, and no
+/// longer. The cause, such as an unmounted file system, may be temporary.
+inline unsigned secondsAfter(int refusals) {
+  return refusals ? 1U << ((refusals < kMostRefusals ? refusals : kMostRefusals - 1) - 1) : 0;
+}
 
 /// What the processes of a start show when they have ended.
 struct EndFacts {
@@ -22,6 +24,7 @@ struct EndFacts {
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
+  bool hasRefused = false;     ///< a rank of this host has refused to run, and said why
   bool hasStartedNone = false; ///< a launcher has ended, and no rank has run on this host
   bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
@@ -36,6 +39,8 @@ struct StartFacts : EndFacts {
   bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks
   int refusals = 0;           ///< starts before, in succession, that failed before their first step
+  int crashes =
+      0; ///< starts, with this one, in succession, that a crash has ended before their first step
 };
 
 enum class Verdict {

@@ -1,0 +1,21 @@
+//===- EndingSignals.h - signals that ask this process to end ---------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_ENDINGSIGNALS_H
+#define PARTITA_TOOLS_RUN_ENDINGSIGNALS_H
+
+namespace partita::tool {
+
+/// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 are noted, not followed. Those that are ignored (nohup)
+/// stay ignored, also in the ranks.
+void noteEndingSignals();
+/// Returns the last of these signals, or 0.
+int interruptingSignal();
+/// Returns how many have arrived.
+int arrivedSignals();
+/// Ends this process as the signal would have; the first process of a container, to which the kernel does
+/// not give it, with exit status 128 + signal.
+[[noreturn]] void endBy(int signal);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_ENDINGSIGNALS_H

@@ -1,0 +1,49 @@
+//===- Orphans.cpp - ranks whose launcher has ended before them -----------------------------===//
+
+#include "tools/partita/Run/Orphans.h"
+#include "runtime/include/partita_rt/start_marks.h"
+#include "tools/partita/Run/EndingSignals.h"
+#include "llvm/ADT/STLExtras.h"
+#include <chrono>
+#include <csignal>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace partita::tool;
+
+/// Seconds in which ranks end, or leave a mark that they are about to, if somebody has told them; then they
+/// get SIGTERM, and kPatience seconds later, still without a mark, SIGKILL.
+static constexpr int kMarkSeconds = 5, kPatience = 120;
+/// Microseconds between two looks.
+static constexpr int kLookEvery = 20'000;
+
+/// Does a rank know that a signal ends the run? Then all of them end with its step.
+static bool haveBeenAsked(ArrayRef<pid_t> ranks, const StartMarks &marks) {
+  return llvm::any_of(ranks, [&](pid_t rank) {
+    return marks.has((partita_rt::kAskedMark + std::to_string(rank)).c_str());
+  });
+}
+
+void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
+                               int passed) {
+  using Clock = std::chrono::steady_clock;
+  below.adopt();
+  Clock::time_point begin = Clock::now();
+  bool isTold = false; // by this process; whether by the launcher, the ranks say
+  for (std::vector<pid_t> ranks; !(ranks = below.find()).empty(); usleep(kLookEvery)) {
+    double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
+    passed = arrivedSignals();
+    if (seconds > kMarkSeconds && !signal && !haveBeenAsked(ranks, marks))
+      signal = seconds > kMarkSeconds + kPatience ? SIGKILL : isTold ? 0 : SIGTERM;
+    isTold |= signal != 0;
+    for (pid_t rank : ranks)
+      if (signal)
+        kill(rank, signal);
+    if (std::optional<pid_t> rank = stopped.look(ranks, kLookEvery * 1e-6))
+      kill(*rank, SIGKILL);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}

@@ -1,0 +1,20 @@
+//===- Orphans.h - ranks whose launcher has ended before them ----------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_ORPHANS_H
+#define PARTITA_TOOLS_RUN_ORPHANS_H
+
+#include "tools/partita/Run/RanksBelow.h"
+#include "tools/partita/Run/StartMarks.h"
+#include "tools/partita/Run/StoppedRanks.h"
+
+namespace partita::tool {
+
+/// Waits for the ranks of a launcher that has ended; this process must be a subreaper, so that they have become
+/// its own. They may know that the run is over, and write a checkpoint, without a time limit; if nobody has
+/// told them, this does, and ends those that do not follow. `passed`: how many signals to this process
+/// (EndingSignals.h) have been passed on; the ranks get the later ones.
+void endOrphans(RanksBelow &ranks, StoppedRanks &stopped, const StartMarks &marks, int passed);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_ORPHANS_H
