@@ -75,7 +75,7 @@ struct AxisRow {
   Splits splits;
 };
 /// All axes. Their order is not the mesh's, which --mesh gives: ZeRO shards over the last row that
-/// splits the batch and has several ranks.
+/// splits the batch and has several ranks, and over that which splits sequences.
 inline constexpr AxisRow kAxes[] = {
     {"pp", "pipeline stages", Splits::Program},
     {"dp", "data parallel", Splits::Batch},
