@@ -154,6 +154,8 @@ private:
   static Operation *cloneLast(OpBuilder &builder, Operation *op, IRMapping &mapping) {
     Operation *made = builder.clone(*op, mapping);
     made->setAttr(train::TrainDialect::kLast, builder.getUnitAttr());
+    // What stands between belonged to the update: the rank's shard of a sum, say.
+    made->setLoc(provenance::backward(made->getLoc()));
     return made;
   }
 

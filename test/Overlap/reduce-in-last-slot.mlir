@@ -28,7 +28,7 @@ func.func @example(%x: tensor<4x8xf32>, %c: !ps) -> (tensor<8xf32>, tensor<8xf32
   return %sum, %r : tensor<8xf32>, tensor<8xf32>
 }
 
-// A sum in 32 bits of gradients in 16 is added up in one kernel, and the cast in front of its reduction moves along.
+// A sum in 32 bits of gradients in 16 is added up in one kernel, and the cast in front of its reduction moves along: the backward pass has it then.
 // CHECK-LABEL: func.func @widened
 // CHECK: } backward (%[[E:.*]]) onto (%[[SO_FAR:.*]] = 0) {
 // CHECK-NEXT: %[[W:.*]] = tx.fusion (%[[A:.*]] = %[[SO_FAR]], %[[B:.*]] = %[[E]])
@@ -36,7 +36,7 @@ func.func @example(%x: tensor<4x8xf32>, %c: !ps) -> (tensor<8xf32>, tensor<8xf32
 // CHECK-NEXT: %[[SUM:.*]] = tx.add %[[A]], %[[WIDE]]
 // CHECK-NEXT: tx.fused %[[SUM]]
 // CHECK-NEXT: }
-// CHECK-NEXT: %[[H:.*]] = tx.cast %[[W]] {train.last}
+// CHECK-NEXT: %[[H:.*]] = tx.cast %[[W]] {train.backward, train.last}
 // CHECK-NEXT: %[[R:.*]] = par.all_reduce %[[H]] over "dp" {train.backward, train.last}
 // CHECK-NEXT: train.yield %[[W]] : {{.*}} last %[[R]] : tensor<8xbf16>
 func.func @widened(%c: !phs) -> tensor<8xbf16> attributes {par.no_cotangents} {
