@@ -126,7 +126,7 @@ def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [],
 // Attention
 //===------------------------------------------------------------------------------------------------===//
 
-/// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxRules.cpp.
+/// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxAttentionRules.cpp.
 class Tx_Attention<string mnemonic>
     : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>, AttrSizedOperandSegments,
                        DeclareOpInterfaceMethods<DropoutInterface>]> {
