@@ -68,9 +68,9 @@ Blocks Blocks::of(ArrayRef<int64_t> sizes) {
   return blocks;
 }
 
-Blocks Blocks::backAndForth(int64_t count) {
+Blocks Blocks::equal(int64_t count, bool mirrored) {
   Blocks blocks(count);
-  blocks.mirrored = true;
+  blocks.mirrored = mirrored;
   return blocks;
 }
 
@@ -80,18 +80,20 @@ SmallVector<int64_t> Blocks::sizesIn(int64_t size) const {
   return SmallVector<int64_t>(count, size / count);
 }
 
+/// The first dimension that an axis splits in such blocks, or -1.
+static int firstDimIn(ArrayRef<DimSplit> splits, function_ref<bool(const Blocks &)> isSuch) {
+  const auto *found = llvm::find_if(splits, [&](const DimSplit &axes) {
+    return llvm::any_of(axes, [&](const AxisSplit &split) { return isSuch(split.blocks); });
+  });
+  return found == splits.end() ? -1 : static_cast<int>(found - splits.begin());
+}
+
 int Layout::unequalDim() const {
-  for (auto [i, axes] : llvm::enumerate(splits))
-    if (llvm::any_of(axes, [](const AxisSplit &split) { return !split.blocks.sizes.empty(); }))
-      return static_cast<int>(i);
-  return -1;
+  return firstDimIn(splits, [](const Blocks &blocks) { return !blocks.sizes.empty(); });
 }
 
 int Layout::mirroredDim() const {
-  for (auto [i, axes] : llvm::enumerate(splits))
-    if (llvm::any_of(axes, [](const AxisSplit &split) { return split.blocks.mirrored; }))
-      return static_cast<int>(i);
-  return -1;
+  return firstDimIn(splits, [](const Blocks &blocks) { return blocks.mirrored; });
 }
 
 Blocks Layout::blocksOf(StringAttr axis) const {

@@ -31,10 +31,14 @@ struct Blocks {
 
   Blocks(int64_t count = 1) : count(count) {} // a number of equal blocks
   static Blocks of(llvm::ArrayRef<int64_t> sizes);
-  /// Returns `count` equal blocks, an even number, dealt back and forth.
-  static Blocks backAndForth(int64_t count);
+  /// Returns `count` equal blocks; an even number if they are mirrored.
+  static Blocks equal(int64_t count, bool mirrored);
   /// Returns the sizes of the blocks of a dimension of `size`.
   llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
+  /// Returns the place of a rank's shard in a block, counted in shards. Also the other way round.
+  int64_t placeIn(int64_t block, int64_t rank, int64_t ranks) const {
+    return mirrored && block % 2 != 0 ? ranks - 1 - rank : rank;
+  }
   bool operator==(const Blocks &other) const {
     return count == other.count && sizes == other.sizes && mirrored == other.mirrored;
   }

@@ -387,7 +387,7 @@ std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks 
     if (blocks < size || letter == dim.letters.back()) {
       if (size <= 0 || size % blocks != 0 || (split.mirrored && blocks % 2 != 0))
         return std::nullopt;
-      return LetterSplit{letter, split.mirrored ? Blocks::backAndForth(blocks) : Blocks(blocks)};
+      return LetterSplit{letter, Blocks::equal(blocks, split.mirrored)};
     }
     if (size <= 0 || blocks % size != 0)
       return std::nullopt;
@@ -419,10 +419,8 @@ Blocks partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
     if (letter != split.letter)
       (before ? outer : inner) *= letterSizes[letter];
   }
-  if (split.blocks.mirrored)
-    return Blocks::backAndForth(outer * split.blocks.count);
   if (split.blocks.sizes.empty())
-    return outer * split.blocks.count;
+    return Blocks::equal(outer * split.blocks.count, split.blocks.mirrored);
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t block : split.blocks.sizes)
       sizes.push_back(block * inner);

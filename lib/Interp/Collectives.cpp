@@ -41,10 +41,8 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
   const par::Blocks &blocks = layout.splits[0].front().blocks;
   int64_t ranks = full.size() / blocks.count;
   for (int64_t i = 0; i < full.size(); ++i) {
-    int64_t block = i / ranks,
-            place = i % ranks; // of the rank that holds element i, in the order of this block
-    bool isBackwards = blocks.mirrored && block % 2 != 0;
-    place = isBackwards ? (place + behind) % ranks : (place + ranks - behind) % ranks;
+    int64_t block = i / ranks, rank = blocks.placeIn(block, i % ranks, ranks);
+    int64_t place = blocks.placeIn(block, (rank + ranks - behind) % ranks, ranks);
     full.setNumber(i, (block * ranks + place) * shard);
   }
   auto shards = cut(full, op.getType(), execution.mesh(), 0,
@@ -80,13 +78,11 @@ template <typename Op, typename Visit>
 static void forShard(Execution &execution, Op op, int64_t position, Visit visit) {
   auto [blocks, count] = op.getInterleaving();
   auto reshard = dyn_cast<par::ReshardInterface>(op.getOperation());
-  bool mirrored = reshard && reshard.getShardBlocks().mirrored;
+  par::Blocks placed = reshard ? reshard.getShardBlocks() : par::Blocks();
   int64_t ranks = execution.mesh().sizeOf(op.getAxis());
   for (int64_t block = 0; block < blocks; ++block)
     for (int64_t i = 0; i < count; ++i)
-      visit((block * ranks + (mirrored && block % 2 != 0 ? ranks - 1 - position : position)) *
-                    count +
-                i,
+      visit((block * ranks + placed.placeIn(block, position, ranks)) * count + i,
             block * count + i);
 }
 

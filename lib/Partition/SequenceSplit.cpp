@@ -207,7 +207,7 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
 
 /// Returns the blocks of a cut as a placement has them.
 par::Blocks SequenceSplit::placed(Cut cut) const {
-  return mirrored ? par::Blocks::backAndForth(cut.blocks) : par::Blocks(cut.blocks);
+  return par::Blocks::equal(cut.blocks, mirrored);
 }
 
 /// Returns the letter that a cut of an operand or result splits, if the op allows it.
