@@ -39,12 +39,7 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < heads; ++h) {
       Matrix p = probabilities(op, *in[0], *in[1], extras, at, b, h, nullptr);
-      auto rowSum = [&](int64_t i, const Matrix &dp) {
-        double dot = 0;
-        for (int64_t j = 0; j < p.columns; ++j)
-          dot += p.at(i, j) * dp.at(i, j);
-        return dot;
-      };
+      auto rowSum = [&](int64_t i, const Matrix &dp) { return rowDot(p, dp, i); };
       addGradients(op, in, *in[5], out, extras, at, b, h, p, factors(op, extras, at, b, h, heads),
                    rowSum);
     }

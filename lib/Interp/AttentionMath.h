@@ -42,6 +42,14 @@ inline Matrix turned(const Matrix &a) {
   return result;
 }
 
+/// The dot product of two matrices' rows i.
+inline double rowDot(const Matrix &a, const Matrix &b, int64_t i) {
+  double dot = 0;
+  for (int64_t j = 0; j < a.columns; ++j)
+    dot += a.at(i, j) * b.at(i, j);
+  return dot;
+}
+
 /// Where element [b, i, h, 0] of a tensor [b, s, h, d] stands.
 inline int64_t position(const Tensor &tensor, int64_t b, int64_t i, int64_t h) {
   return ((b * tensor.shape[1] + i) * tensor.shape[2] + h) * tensor.shape[3];

@@ -83,12 +83,7 @@ static LogicalResult attentionStepGrad(tx::AttentionStepGradOp op, Inputs in, Ou
           p.at(i, j) = scores.sees(i, j) && lse != -INFINITY ? std::exp(p.at(i, j) - lse) : 0;
         }
       Matrix result = headOf(*in[3], b, h), dout = headOf(*in[5], b, h);
-      auto rowSum = [&](int64_t i, const Matrix &) {
-        double dot = 0;
-        for (int64_t d = 0; d < result.columns; ++d)
-          dot += result.at(i, d) * dout.at(i, d);
-        return dot;
-      };
+      auto rowSum = [&](int64_t i, const Matrix &) { return rowDot(result, dout, i); };
       addGradients(op, in, *in[5], out, extras, at, b, h, p, factors(op, extras, at, b, h, heads),
                    rowSum);
     }
