@@ -25,10 +25,11 @@ public:
   std::string problem(bool causal);
 
 private:
-  using Row = std::vector<double>;
+  using Elements = std::vector<double>;
   void assumeParameters();
-  std::optional<Row> row(int64_t b, int64_t h, int64_t i);
-  std::string compare(const Row &packed, const Row &alone, int64_t first, int64_t i) const;
+  std::optional<Elements> row(int64_t b, int64_t h, int64_t i);
+  std::string compare(const Elements &packed, const Elements &alone, int64_t first,
+                      int64_t i) const;
 
   Value bias;
   ArrayRef<int64_t> shape;
@@ -56,16 +57,16 @@ void PackedBias::assumeParameters() {
 }
 
 /// The biases of query i and all keys.
-std::optional<PackedBias::Row> PackedBias::row(int64_t b, int64_t h, int64_t i) {
+std::optional<PackedBias::Elements> PackedBias::row(int64_t b, int64_t h, int64_t i) {
   auto at = [&](int64_t index, unsigned dim) { return shape[dim] == 1 ? 0 : index; };
   std::optional<raise::Row> found = evaluator.row(bias, {at(b, 0), at(h, 1), at(i, 2)});
   if (!found)
     return std::nullopt;
-  return found->size() == 1 ? Row(sequence, found->front()) : found->elements();
+  return found->size() == 1 ? Elements(sequence, found->front()) : found->elements();
 }
 
 /// Query i of a row whose document begins at `first`, beside query i - first of the document alone.
-std::string PackedBias::compare(const Row &packed, const Row &alone, int64_t first,
+std::string PackedBias::compare(const Elements &packed, const Elements &alone, int64_t first,
                                 int64_t i) const {
   for (int64_t j = first; j <= i; ++j) {
     double here = packed[j], there = alone[j - first];
@@ -90,7 +91,7 @@ std::string PackedBias::problem(bool causal) {
   for (int64_t b = 0; b < shape[0]; b += std::max<int64_t>(1, shape[0] - 1))
     for (int64_t h = 0; h < shape[1]; ++h)
       for (int64_t i = sequence - 1; i >= 0; i -= step) {
-        std::optional<Row> packed = row(b, h, i);
+        std::optional<Elements> packed = row(b, h, i);
         if (!packed)
           return "its bias is made by an op that is not understood" +
                  (evaluator.obstacle ? ", " + evaluator.obstacle->getName().getStringRef().str()
@@ -101,7 +102,7 @@ std::string PackedBias::problem(bool causal) {
         for (int64_t first : {int64_t(1), i / 2, i}) {
           if (first < 1 || first > i)
             continue;
-          std::optional<Row> alone = row(b, h, i - first);
+          std::optional<Elements> alone = row(b, h, i - first);
           std::string problem = alone ? compare(*packed, *alone, first, i) : "";
           if (!problem.empty())
             return problem;

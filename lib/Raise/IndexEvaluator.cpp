@@ -50,25 +50,22 @@ static std::optional<Row> constantRow(tx::ConstantOp op, int64_t from, int64_t c
     return std::nullopt;
   if (dense.isSplat())
     return Row(count, *constantElement(op, 0));
-  Row row;
-  if (dense.getElementType().isF32()) {
-    const char *data = dense.getRawData().data() + from * sizeof(float);
-    for (int64_t i = 0; i < count; ++i) {
+  auto rowOf = [count](auto elementAt) {
+    Row row;
+    for (int64_t i = 0; i < count; ++i)
+      row.append(1, elementAt(i));
+    return row;
+  };
+  if (dense.getElementType().isF32())
+    return rowOf([data = dense.getRawData().data() + from * sizeof(float)](int64_t i) {
       float element;
       std::memcpy(&element, data + i * sizeof(float), sizeof(float));
-      row.append(1, element);
-    }
-    return row;
-  }
-  if (dense.getElementType().isInteger(1)) {
-    auto values = dense.getValues<bool>().begin() + from;
-    for (int64_t i = 0; i < count; ++i, ++values)
-      row.append(1, *values);
-    return row;
-  }
-  for (int64_t i = 0; i < count; ++i)
-    row.append(1, *constantElement(op, from + i));
-  return row;
+      return element;
+    });
+  if (dense.getElementType().isInteger(1))
+    return rowOf(
+        [values = dense.getValues<bool>().begin() + from](int64_t i) { return *(values + i); });
+  return rowOf([&](int64_t i) { return *constantElement(op, from + i); });
 }
 
 /// A cast in double precision: rounding to a smaller float does not matter to a mask.
@@ -193,9 +190,7 @@ void IndexEvaluator::appendStretch(Operation *op, ArrayRef<Row::Run> operands, R
   };
   auto isConstant = [](const Row::Run &operand) { return operand.step == 0; };
   // The elements of a run with a step are integers, and so is what is compared with them.
-  auto isInteger = [](const Row::Run &operand) {
-    return std::trunc(operand.first) == operand.first && std::abs(operand.first) < 0x1p52;
-  };
+  auto isInteger = [](const Row::Run &operand) { return Row::isExact(operand.first); };
   if (count == 1 || llvm::all_of(operands, isConstant))
     return row.append(count, evaluate(0));
   bool areIntegers = llvm::all_of(operands, isInteger);

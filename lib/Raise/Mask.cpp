@@ -30,14 +30,14 @@ public:
   bool varies(int64_t dim) { return low.variesAlong(masked, dim); }
 
 private:
-  /// A query's keys, and which of them it should see.
+  /// A query, and which keys [visibleFrom, visibleTo) it sees if it is causal.
   struct Query {
-    int64_t index, lastVisible, visibleFrom, visibleTo;
+    int64_t index, visibleFrom, visibleTo;
   };
   bool readRow(int64_t query, const Row &atLow, const Row &atHigh, Mask &mask);
   bool readStretch(const Query &query, const Row::Run &atLow, const Row::Run &atHigh, Mask &mask);
   bool readScale(const Query &query, const Row::Run &atLow, const Row::Run &atHigh, Mask &mask);
-  void readWindow(int64_t firstVisible, int64_t lastVisible, Mask &mask);
+  void readWindow(int64_t firstVisible, int64_t visibleTo, Mask &mask);
   bool isHidden(const Row::Run &atLow, const Row::Run &atHigh) {
     return atLow.first < kHiddenBelow && atHigh.first < kHiddenBelow;
   }
@@ -52,10 +52,10 @@ private:
 };
 
 /// A window shows in the first query whose first keys are hidden; before, all rows are shorter.
-void MaskReader::readWindow(int64_t firstVisible, int64_t lastVisible, Mask &mask) {
-  int64_t count = lastVisible + 1;
-  if (firstVisible > 0 && firstVisible < count && !mask.window && count - firstVisible >= widest)
-    mask.window = count - firstVisible;
+void MaskReader::readWindow(int64_t firstVisible, int64_t visibleTo, Mask &mask) {
+  int64_t count = visibleTo - firstVisible;
+  if (firstVisible > 0 && count > 0 && !mask.window && count >= widest)
+    mask.window = count;
   if (firstVisible == 0)
     widest = std::max(widest, count);
 }
@@ -86,8 +86,8 @@ bool MaskReader::readStretch(const Query &query, const Row::Run &atLow, const Ro
   }
   bool hidden = isHidden(atLow, atHigh);
   // The first key after the diagonal tells which of the two kinds it is.
-  int64_t begin = atLow.begin, end = atLow.end, after = query.lastVisible + 1;
-  if (!haveKind && begin <= after && after < end) {
+  int64_t begin = atLow.begin, end = atLow.end;
+  if (!haveKind && begin <= query.visibleTo && query.visibleTo < end) {
     mask.causal = hidden;
     haveKind = true;
   }
@@ -110,17 +110,15 @@ bool MaskReader::readStretch(const Query &query, const Row::Run &atLow, const Ro
 bool MaskReader::readRow(int64_t query, const Row &atLow, const Row &atHigh, Mask &mask) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
   int64_t keys = shape.back(), queries = shape[shape.size() - 2],
-          lastVisible = query + keys - queries, firstVisible = keys;
+          visibleTo = query + keys - queries + 1, firstVisible = keys;
   forEachStretch({&atLow, &atHigh}, [&](ArrayRef<Row::Run> runs) {
     if (isHidden(runs[0], runs[1]))
       return true;
     firstVisible = runs[0].begin;
     return false;
   });
-  int64_t last = std::min(lastVisible, keys - 1);
-  readWindow(std::min(firstVisible, last + 1), last, mask);
-  Query expected{query, lastVisible, mask.window ? std::max<int64_t>(0, last + 1 - mask.window) : 0,
-                 lastVisible + 1};
+  readWindow(std::min(firstVisible, visibleTo), visibleTo, mask);
+  Query expected{query, mask.window ? std::max<int64_t>(0, visibleTo - mask.window) : 0, visibleTo};
   bool isRead = true;
   forEachStretch({&atLow, &atHigh}, [&](ArrayRef<Row::Run> runs) {
     bool isConstant = runs[0].step == 0 && runs[1].step == 0;

@@ -2,7 +2,6 @@
 
 #include "partita/Raise/Row.h"
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 using namespace partita;
@@ -10,18 +9,12 @@ using namespace partita::raise;
 
 static bool isSame(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; } // also NaN
 
-/// Does double precision hold first + step * i for all i in [0, count), and the differences of two such rows?
-static bool isExact(int64_t count, double first, double step) {
-  constexpr double most = 4503599627370496.0; // 2^52
-  double last = first + step * static_cast<double>(count - 1);
-  return std::trunc(first) == first && std::trunc(step) == step && std::abs(first) < most &&
-         std::abs(step) < most && std::abs(last) < most;
-}
-
 void Row::append(int64_t count, double first, double step) {
   if (count <= 0)
     return;
-  if (step != 0 && count > 1 && !isExact(count, first, step)) {
+  bool isRun =
+      isExact(first) && isExact(step) && isExact(first + step * static_cast<double>(count - 1));
+  if (step != 0 && count > 1 && !isRun) {
     for (int64_t i = 0; i < count; ++i)
       append(1, first + step * static_cast<double>(i));
     return;

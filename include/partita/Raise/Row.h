@@ -11,6 +11,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include <cmath>
 #include <vector>
 
 namespace partita::raise {
@@ -28,6 +29,11 @@ public:
     }
     int64_t size() const { return end - begin; }
   };
+
+  /// Is it an integer below 2^52? Double precision holds these exactly, their differences too.
+  static bool isExact(double element) {
+    return std::trunc(element) == element && std::abs(element) < 0x1p52;
+  }
 
   Row() = default;
   /// `size` times the same element.
