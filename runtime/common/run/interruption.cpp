@@ -144,14 +144,4 @@ void printNoted(int signal) {
   }
 }
 
-void endBySignal(int signal) {
-  std::signal(signal, SIG_DFL);
-  sigset_t its; // its own handler blocks it
-  sigemptyset(&its);
-  sigaddset(&its, signal);
-  pthread_sigmask(SIG_UNBLOCK, &its, nullptr);
-  raise(signal);
-  _exit(128 + signal); // the first process of a container does not get it
-}
-
 } // namespace partita_rt

@@ -58,9 +58,6 @@ void printNoted(int signal);
 void setEndedBy(int signal);
 /// "SIGTERM".
 const char *signalName(int signal);
-/// Ends the process by the signal, with the default action; the first process of a container, for which
-/// there is none, with exit status 128 + signal. Handlers may call it.
-[[noreturn]] void endBySignal(int signal);
 
 } // namespace partita_rt
 

@@ -16,6 +16,7 @@
 #include "common/run/train.h"
 #include "common/start_marks.h"
 #include "common/watch/flight.h"
+#include "partita_rt/exit_status.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/timeout.h"

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <vector>
@@ -45,25 +46,34 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
     saver->prepareCopy();
 }
 
+/// The file system of a folder.
+struct Space {
+  int64_t free = 0; ///< bytes
+  bool isReadOnly = false;
+};
+static std::optional<Space> spaceAt(const std::string &folder) {
+  struct statvfs status;
+  if (statvfs(folder.c_str(), &status) != 0)
+    return std::nullopt;
+  return Space{int64_t(status.f_bavail) * int64_t(status.f_frsize),
+               (status.f_flag & ST_RDONLY) != 0};
+}
+
 /// Adds how much space there is, if it is less than a checkpoint needs, and what to do.
 std::string Saving::withSpace(const std::string &error) const {
-  struct statvfs space;
   int64_t needed = saver->checkpointBytes();
-  if (statvfs(session.options.checkpoint.c_str(), &space) != 0)
+  std::optional<Space> space = spaceAt(session.options.checkpoint);
+  if (!space || space->free >= needed)
     return error;
-  auto free = int64_t(space.f_bavail) * int64_t(space.f_frsize);
-  if (free >= needed)
-    return error;
-  return error + "; " + grouped(needed) + " bytes are needed, " + grouped(free) +
-         " are free: make room for " + grouped(needed - free) + " more" +
+  return error + "; " + grouped(needed) + " bytes are needed, " + grouped(space->free) +
+         " are free: make room for " + grouped(needed - space->free) + " more" +
          (session.options.keep.value_or(2) > 1 ? ", or give --keep 1" : "");
 }
 
 /// Is there no room for a checkpoint now, or can nothing be written?
 bool Saving::lacksRoom() const {
-  struct statvfs space;
-  return statvfs(session.options.checkpoint.c_str(), &space) != 0 || space.f_flag & ST_RDONLY ||
-         int64_t(space.f_bavail) * int64_t(space.f_frsize) < saver->checkpointBytes();
+  std::optional<Space> space = spaceAt(session.options.checkpoint);
+  return !space || space->isReadOnly || space->free < saver->checkpointBytes();
 }
 
 /// Reports the first of the saves that fail in succession, few of the others, and the first one after that.

@@ -18,6 +18,7 @@
 #include "common/start_marks.h"
 #include "common/target.h"
 #include "common/watch/rank_position.h"
+#include "partita_rt/exit_status.h"
 #include "partita_rt/init.h"
 #include "partita_rt/scale_text.h"
 #include "partita_rt/transfer.h"

@@ -1,10 +1,11 @@
 // The exit statuses of a program, and what ends it, for whoever may start it again. The compiler's
-// `partita run` reads them too, so this header includes no other header of the runtime.
+// `partita run` uses them too, so this header includes no other header of the runtime.
 
 #ifndef PARTITA_RT_EXIT_STATUS_H
 #define PARTITA_RT_EXIT_STATUS_H
 
 #include <csignal>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -21,6 +22,18 @@ constexpr int kFailedWhileTraining = 3;
 /// Returns the signal that a launcher or a shell reports in its status, as 128 more, for one of its
 /// processes; or 0. (ssh, and mpirun whose ssh has failed, end with 255.)
 inline int signalIn(int status) { return status > 128 && status - 128 < NSIG ? status - 128 : 0; }
+
+/// Ends the process by the signal, with the default action; the first process of a container, for which
+/// there is none, with exit status 128 + signal. Handlers may call it.
+[[noreturn]] inline void endBySignal(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t its; // its own handler blocks it
+  sigemptyset(&its);
+  sigaddset(&its, signal);
+  pthread_sigmask(SIG_UNBLOCK, &its, nullptr);
+  raise(signal);
+  _exit(128 + signal);
+}
 
 } // namespace partita_rt
 

@@ -7,7 +7,6 @@
 #include "tools/partita/Run/EndingSignals.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include <csignal>
-#include <unistd.h>
 
 using namespace partita::tool;
 
@@ -32,9 +31,3 @@ void partita::tool::noteEndingSignals() {
 int partita::tool::interruptingSignal() { return interrupted; }
 
 int partita::tool::arrivedSignals() { return arrived; }
-
-void partita::tool::endBy(int signal) {
-  std::signal(signal, SIG_DFL);
-  raise(signal);
-  _exit(128 + signal);
-}

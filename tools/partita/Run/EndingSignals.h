@@ -12,9 +12,6 @@ void noteEndingSignals();
 int interruptingSignal();
 /// Returns how many have arrived.
 int arrivedSignals();
-/// Ends this process as the signal would have; the first process of a container, to which the kernel does
-/// not give it, with exit status 128 + signal.
-[[noreturn]] void endBy(int signal);
 
 } // namespace partita::tool
 

@@ -190,7 +190,7 @@ int Supervisor::run() {
   noteEndingSignals(); // starting may take a while too
   std::string problem = starts.prepare(/*fewer=*/false);
   if (int number = interruptingSignal())
-    endBy(number);
+    partita_rt::endBySignal(number);
   if (!problem.empty())
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
@@ -226,7 +226,7 @@ int Supervisor::run() {
     }
   }
   if (outcome.signal)
-    endBy(outcome.signal);
+    partita_rt::endBySignal(outcome.signal);
   return recurs() ? partita_rt::kRefused : outcome.status;
 }
 
