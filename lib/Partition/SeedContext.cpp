@@ -30,37 +30,63 @@ struct PartitionSeedContext : partita::impl::PartitionSeedContextPassBase<Partit
     ModuleOp module = getOperation();
     if (failed(expectUnpartitionedForward(*this, module)))
       return signalPassFailure();
-    ranks = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
     if (how != "auto" && how != "ring" && how != "all-to-all") {
       module.emitError() << "--context-parallel: '" << how
                          << "' is unknown; known: auto, ring, all-to-all";
       return signalPassFailure();
     }
-    if (ranks <= 1 && how != "auto") {
-      module.emitError() << "--context-parallel " << how << " splits sequences over mesh axis '"
-                         << par::kContextAxis << "', of which there is one rank; a mesh with "
-                         << par::kContextAxis << "=2 or more has what it splits";
+    if (failed(chooseAxes(module)))
       return signalPassFailure();
-    }
     if (ranks > 1 && failed(split(module)))
       signalPassFailure();
   }
 
 private:
+  /// Chooses the axis of the ring or of the exchange, and the one that exchanges heads within a ring.
+  LogicalResult chooseAxes(ModuleOp module) {
+    par::MeshAttr mesh = par::MeshAttr::of(module);
+    int64_t inRing = mesh.sizeOf(par::kContextAxis), inside = mesh.sizeOf(par::kHeadsAxis);
+    way = how;
+    if (inside > 1 && inRing > 1 && how == "all-to-all")
+      return module.emitError()
+             << "--context-parallel all-to-all exchanges heads over all ranks that share a sequence, of which mesh axis '"
+             << par::kHeadsAxis << "' has a part: take ring, or all of them on one axis";
+    if (inside > 1 && inRing == 1 && how == "ring")
+      return module.emitError() << "--context-parallel ring passes keys on over mesh axis '"
+                                << par::kContextAxis << "', of which there is one rank; over '"
+                                << par::kHeadsAxis << "' ranks exchange heads";
+    if (inside == 1 && inRing == 1 && how != "auto")
+      return module.emitError() << "--context-parallel " << how
+                                << " splits sequences over mesh axis '" << par::kContextAxis
+                                << "', of which there is one rank; a mesh with "
+                                << par::kContextAxis << "=2 or more has what it splits";
+    if (inside > 1)
+      way = inRing > 1 ? "ring" : "all-to-all";
+    axis = StringAttr::get(&getContext(), inRing > 1 ? par::kContextAxis : par::kHeadsAxis);
+    ranks = std::max(inRing, inside > 1 && inRing == 1 ? inside : 1);
+    if (inside > 1 && inRing > 1) {
+      headsAxis = StringAttr::get(&getContext(), par::kHeadsAxis);
+      headParts = inside;
+    }
+    return success();
+  }
+
   LogicalResult split(ModuleOp module) {
     SmallVector<tx::AttentionOp> attentions;
     module.walk([&](tx::AttentionOp op) { attentions.push_back(op); });
-    axis = StringAttr::get(&getContext(), par::kContextAxis);
     if (attentions.empty())
       return module.emitError()
-             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "context parallelism (mesh axis '" << axis.getValue()
              << "') exchanges keys between the ranks that share a sequence, and no "
                 "attention of this model is recognized; take dp instead";
     if (failed(prepare(module, attentions)))
       return failure();
-    SampleSplits splits(module, par::kContextAxis);
+    SampleSplits splits(module, axis);
     if (failed(splits.run()))
       return failure();
+    splits.inside = headsAxis;
+    splits.outer = headParts;
+    splits.outerName = par::kHeadsAxis.str();
     bool any = false, isMirrored = mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
@@ -73,12 +99,14 @@ private:
       narrows += sequence.narrows;
       function.walk(
           [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
+      if (headsAxis)
+        function.walk([&](tx::AttentionOp op) { exchangeInRing(op, isMirrored ? 2 : 1); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
     }
     if (!any)
       return module.emitError()
-             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "context parallelism (mesh axis '" << axis.getValue()
              << "') finds nothing to split: no attention is over the sequence of an "
                 "input; take dp instead";
     return success();
@@ -93,7 +121,8 @@ private:
     bool isCausal = false;
     ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
     // Tensor parallelism splits again what a rank has of each of the two chunks.
-    splits.outer = sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1;
+    splits.outer =
+        headParts * (sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || !problem.empty())
         continue;
@@ -109,7 +138,7 @@ private:
           problem = balanceProblem(op);
       });
     }
-    splits.outer = 1;
+    splits.outer = headParts;
     if (isCausal && !problem.empty())
       module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
     return isCausal && problem.empty();
@@ -139,6 +168,7 @@ private:
 
   /// Why its heads cannot be dealt out to the ranks of cp; empty if they can.
   std::string headProblem(tx::AttentionOp op, int64_t others) {
+    int64_t ranks = headsAxis ? headParts : this->ranks; // that get heads
     int64_t heads = op.getQ().getType().getDimSize(2), keys = op.getK().getType().getDimSize(2);
     std::string within =
         others > 1 ? (" times the " + Twine(others) + " of tp").str() : std::string();
@@ -187,11 +217,15 @@ private:
       return failure();
     SmallVector<int64_t> others;
     double ring = 0, exchanged = 0;
-    bool deals = how != "ring", mustDeal = false;
+    bool deals = way != "ring", mustDeal = false;
     for (tx::AttentionOp op : attentions) {
       others.push_back(headRanks(op, propagation, mesh));
       std::string problem = headProblem(op, others.back());
-      if (!problem.empty() && how == "all-to-all")
+      if (!problem.empty() && headsAxis)
+        return op.emitError() << "an all-to-all within a ring (mesh axis '" << headsAxis.getValue()
+                              << "') " << problem << "; take another size of "
+                              << headsAxis.getValue();
+      if (!problem.empty() && way == "all-to-all")
         return op.emitError() << "--context-parallel all-to-all " << problem
                               << "; take ring, or another size of " << axis.getValue();
       deals &= problem.empty();
@@ -199,11 +233,16 @@ private:
       ring += ringElements(op);
       exchanged += exchangedElements(op);
     }
-    if (how == "auto")
+    if (way == "auto")
       deals &= mustDeal || exchanged < ring;
-    for (auto [op, parts] : llvm::zip(attentions, others))
+    for (auto [attention, parts] : llvm::zip(attentions, others)) {
+      tx::AttentionOp op = attention;
+      if (headsAxis && failed(repeatKeys(op, headParts, parts)))
+        return failure();
       if (failed(deals ? deal(op, parts) : allow(op)))
         return failure();
+      headsOf[op] = parts;
+    }
     return success();
   }
 
@@ -250,23 +289,15 @@ private:
   /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
   /// ranks, which gather it; key heads that the ranks do not divide are repeated as often as needed.
   LogicalResult deal(tx::AttentionOp op, int64_t others) {
+    if (failed(repeatKeys(op, ranks, others)))
+      return failure();
     OpBuilder builder(op);
     int64_t keys = op.getK().getType().getDimSize(2);
-    if (keys > 1 && keys % (ranks * others) != 0) {
-      SmallVector<Value> results = op.splitForm(builder, ranks * others);
-      if (results.empty())
-        return op.emitError() << "--context-parallel all-to-all cannot repeat " << keys
-                              << " key heads for " << ranks << " ranks; take ring";
-      op->replaceAllUsesWith(results);
-      auto repeated = results.front().getDefiningOp<tx::AttentionOp>();
-      builder.setInsertionPoint(repeated);
-      op.erase();
-      op = repeated;
-    }
     auto exchange = [&](Value value, int64_t from, int64_t to) {
       return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, axis,
                                      builder.getI64IntegerAttr(from), builder.getI64IntegerAttr(to),
-                                     builder.getI64IntegerAttr(others), StringAttr());
+                                     builder.getI64IntegerAttr(others), StringAttr(),
+                                     builder.getI64IntegerAttr(1));
     };
     for (unsigned operand = 0; operand < (keys > 1 ? 3u : 1u); ++operand)
       op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
@@ -278,6 +309,62 @@ private:
     par::AllToAllOp back = exchange(op.getOut(), 2, 1);
     op.getOut().replaceAllUsesExcept(back.getResult(), back);
     return success();
+  }
+
+  /// Key heads that this many ranks, times those of tp, do not divide are repeated as often as needed. A single one remains.
+  LogicalResult repeatKeys(tx::AttentionOp &op, int64_t parts, int64_t others) {
+    int64_t keys = op.getK().getType().getDimSize(2);
+    if (keys <= 1 || keys % (parts * others) == 0)
+      return success();
+    OpBuilder builder(op);
+    SmallVector<Value> results = op.splitForm(builder, parts * others);
+    if (results.empty())
+      return op.emitError() << "an exchange of heads cannot repeat " << keys << " key heads for "
+                            << parts << " ranks; take ring";
+    op->replaceAllUsesWith(results);
+    auto repeated = results.front().getDefiningOp<tx::AttentionOp>();
+    op.erase();
+    op = repeated;
+    return success();
+  }
+
+  /// Within a ring, whose ranks split sequences again: exchanges what these have of it for all of it, of their heads (USP: Fang & Zhao,
+  /// arXiv 2405.07719). What has no heads to deal out is gathered among them; `runs`: of the sequence on a rank of the ring.
+  void exchangeInRing(tx::AttentionOp op, int64_t runs) {
+    if (!op.getRingAttr())
+      return;
+    OpBuilder builder(op);
+    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+    int64_t others = headsOf.lookup(op);
+    auto exchange = [&](Value value, int64_t from, int64_t to) -> Value {
+      ++exchanges;
+      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
+                                     number(from), number(to), number(others), StringAttr(),
+                                     number(runs));
+    };
+    auto gather = [&](Value value, int64_t dim) -> Value {
+      ++gathers;
+      return par::AllGatherOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
+                                      number(dim), number(runs), StringAttr(), UnitAttr());
+    };
+    bool isShared = op.getK().getType().getDimSize(2) == 1; // one key head, which all ranks need
+    op.getQMutable().assign(exchange(op.getQ(), 1, 2));
+    op.getKMutable().assign(isShared ? gather(op.getK(), 1) : exchange(op.getK(), 1, 2));
+    op.getVMutable().assign(isShared ? gather(op.getV(), 1) : exchange(op.getV(), 1, 2));
+    if (Value bias = op.getBias()) {
+      auto type = cast<RankedTensorType>(bias.getType());
+      if (type.getDimSize(2) != 1)
+        bias = gather(bias, 2);
+      if (type.getDimSize(1) != 1)
+        bias = par::NarrowOp::create(builder, op.getLoc(), type, bias, headsAxis, number(1),
+                                     number(others), StringAttr(), UnitAttr());
+      op.getBiasMutable().assign(bias);
+    }
+    if (Value firstKeys = op.getFirstKeys())
+      op.getFirstKeysMutable().assign(gather(firstKeys, 1));
+    builder.setInsertionPointAfter(op);
+    Value back = exchange(op.getOut(), 2, 1);
+    op.getOut().replaceAllUsesExcept(back, back.getDefiningOp());
   }
 
   /// The bias of the heads of a rank is that of all heads, where these are not dealt out.
@@ -300,8 +387,13 @@ private:
     return false;
   }
 
-  int64_t ranks = 1;
+  int64_t ranks = 1; ///< of `axis`
   StringAttr axis;
+  StringAttr headsAxis;  ///< null, or of the exchange within a ring
+  int64_t headParts = 1; ///< its ranks
+  std::string way;       ///< --context-parallel, or what the axes leave of it
+  llvm::DenseMap<Operation *, int64_t>
+      headsOf; ///< ranks among which tp splits an attention's heads
 };
 
 } // namespace
