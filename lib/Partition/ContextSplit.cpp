@@ -158,6 +158,8 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
   par::Layout layout = known ? par::Layout::of(known)
                              : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
   layout.shard(axis, all->dim, placed(*all));
+  if (inside)
+    layout.shard(inside, all->dim, all->blocks);
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;
   return success();

@@ -35,9 +35,14 @@ SampleSplits::SampleSplits(ModuleOp module, StringRef axisName)
           module.getContext(), ArrayRef<StringAttr>{batch, axis},
           ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(axisName)})),
       propagation(module, mesh) {
-  if (axisName == par::kContextAxis)
+  if (par::splits(axisName, par::Splits::Context))
     return;
-  outer = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+  for (const par::AxisRow &row : par::kAxes)
+    if (int64_t size = par::MeshAttr::of(module).sizeOf(row.name);
+        row.splits == par::Splits::Context && size > 1) {
+      outer *= size;
+      outerName += (outerName.empty() ? "" : " x ") + row.name.str();
+    }
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto split = function.getArgAttrOfType<par::PlacementAttr>(i, kArgumentSplit))
@@ -243,7 +248,7 @@ int64_t SequenceSplit::sizeOf(Operation *op, par::LetterSplit letter) const {
 
 LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   int64_t size = sizeOf(op, letter);
-  bool isContext = axis == par::kContextAxis;
+  bool isContext = par::splits(axis, par::Splits::Context);
   int64_t parts = mesh.sizeOf(axis) * outer;
   if (size % parts == 0)
     return success();
@@ -253,7 +258,7 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
                                              << ", which does not divide over " << axis.getValue()
                                              << " = " << mesh.sizeOf(axis);
   if (outer > 1)
-    error << " within " << par::kContextAxis << " = " << outer;
+    error << (isContext ? " times " : " within ") << outerName << " = " << outer;
   if (isInput(size))
     return error << "; take a multiple of " << parts << " (" << nearest << ", " << nearest + parts
                  << ", ...)";
@@ -303,7 +308,7 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (auto made = dyn_cast<par::AllToAllOp>(use.getOwner());
       made && exchanged.contains(made) && made.getFrom() < made.getTo())
     return Cut{unsigned(made.getFrom()), 1};
-  if (axis == par::kContextAxis &&
+  if (par::splits(axis, par::Splits::Context) &&
       isa<func::ReturnOp>(use.getOwner())) { // each rank returns its shard
     auto cut = cuts.find(use.get());
     return cut == cuts.end() ? MaybeCut() : MaybeCut(cut->second);
@@ -411,7 +416,13 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
       value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
       StringAttr(), mirrored ? builder.getUnitAttr() : UnitAttr());
-  return known = marked(narrow, mark);
+  Value shard = marked(narrow, mark);
+  if (inside)
+    shard = marked(par::NarrowOp::create(builder, narrow.getLoc(), value.getType(), shard, inside,
+                                         narrow.getDimAttr(), narrow.getBlocksAttr(), StringAttr(),
+                                         UnitAttr()),
+                   mark);
+  return known = shard;
 }
 
 /// Returns the full value of a shard: one gather for all users in a block.
@@ -421,6 +432,12 @@ Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
     return known;
   OpBuilder builder(before);
   ++gathers;
+  if (inside)
+    value = marked(
+        par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
+                                 value.getType(), value, inside, builder.getI64IntegerAttr(cut.dim),
+                                 builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr()),
+        mark);
   auto gather =
       par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
                                value.getType(), value, axis, builder.getI64IntegerAttr(cut.dim),

@@ -42,8 +42,10 @@ struct SampleSplits {
   mlir::ModuleOp module;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
-  int64_t outer = 1;  ///< ranks among which another axis, around this one, splits sequences
-  int64_t dealt = 1;  ///< blocks in each of which that axis splits them
+  int64_t outer = 1;  ///< ranks among which other axes, around this one or inside, split sequences
+  std::string outerName;   ///< these axes
+  int64_t dealt = 1;       ///< blocks in each of which that axis splits them
+  mlir::StringAttr inside; ///< null, or the axis that splits again all that cp splits
   Propagation propagation;
 };
 
@@ -52,8 +54,8 @@ public:
   /// `mirrored`: the two halves of a sequence are split, the second one backwards.
   SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), dealt(splits.dealt), mirrored(mirrored),
-        independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), outerName(splits.outerName), dealt(splits.dealt),
+        inside(splits.inside), mirrored(mirrored), independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -137,7 +139,10 @@ private:
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
-  int64_t outer, dealt;
+  int64_t outer;
+  std::string outerName;
+  int64_t dealt;
+  mlir::StringAttr inside;
   bool mirrored;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data

@@ -10,7 +10,7 @@ static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
      "ranks per mesh axis, outermost first; pp splits the layers into pipeline stages, dp the "
-     "batch, cp the sequence, tp the weights; their product is the number of ranks",
+     "batch, cp and ulysses the sequence, tp the weights; their product is the number of ranks",
      /*unpartitioned=*/""},
     {"stages", PlanOption::Cuts, "auto|uniform|parameters|cuts:LAYER,...", "auto", 0, 0,
      "which layers each pipeline stage has: auto balances time, parameters balances parameter "
