@@ -184,6 +184,8 @@ private:
   /// Why its heads cannot be dealt out; empty if they can.
   std::string headProblem(tx::AttentionOp op, int64_t others) {
     int64_t heads = op.getQ().getType().getDimSize(2), keys = op.getK().getType().getDimSize(2);
+    if (heads == 1)
+      return "deals out heads, of which there is one";
     if (heads % (dealingRanks() * others) != 0)
       return llvm::formatv("deals out {0} heads to {1} ranks{2}, which do not divide them", heads,
                            dealingRanks(),

@@ -30,6 +30,29 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
 
 // -----
 
+// The two lengths that a ring deals out, of which an exchange alone would know nothing.
+module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
+  func.func @lengths(%q: tensor<2x8x2x4xf32> {train.batch = 0}, %k: tensor<2x12x2x4xf32> {train.batch = 0}) -> tensor<2x8x2x4xf32> {
+    // expected-error@+1 {{8 queries and 12 keys of one attention alike, for which one number has to divide the other; take lengths of which one divides the other, or all of these ranks as ulysses}}
+    %out, %lse = tx.attention %q, %k, %k scale 0.5
+      : (tensor<2x8x2x4xf32>, tensor<2x12x2x4xf32>, tensor<2x12x2x4xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
+    return %out : tensor<2x8x2x4xf32>
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
+  func.func @one(%q: tensor<2x8x1x4xf32> {train.batch = 0}) -> tensor<2x8x1x4xf32> {
+    // expected-error@+1 {{an all-to-all over mesh axis 'ulysses' deals out heads, of which there is one; take the ring of cp in its place}}
+    %out, %lse = tx.attention %q, %q, %q scale 0.5
+      : (tensor<2x8x1x4xf32>, tensor<2x8x1x4xf32>, tensor<2x8x1x4xf32>) -> (tensor<2x8x1x4xf32>, tensor<2x1x8xf32>)
+    return %out : tensor<2x8x1x4xf32>
+  }
+}
+
+// -----
+
 // expected-error@+1 {{--context-parallel ring passes keys on over mesh axis 'cp', of which there is one rank; over 'ulysses' ranks exchange heads}}
 module attributes {par.mesh = #par.mesh<ulysses = 2>} {
 }

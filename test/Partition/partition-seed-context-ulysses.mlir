@@ -25,3 +25,51 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
     return %out : tensor<2x8x2x4xf32>
   }
 }
+
+// -----
+
+// What has no heads to deal out is gathered: the one key head, and the rows of a bias, of which each rank then takes those of its heads.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[Q:.*]] = par.all_to_all %{{.*}} over "ulysses" from 1 to 2 :
+// CHECK: %[[K:.*]] = par.all_gather %{{.*}} over "ulysses" along 1 :
+// CHECK: %[[V:.*]] = par.all_gather %{{.*}} over "ulysses" along 1 :
+// CHECK: %[[ROWS:.*]] = par.all_gather %{{.*}} over "ulysses" along 2 :
+// CHECK: %[[BIAS:.*]] = par.narrow %[[ROWS]] over "ulysses" along 1 :
+// CHECK: tx.attention %[[Q]], %[[K]], %[[V]] bias %[[BIAS]] scale {{.*}} ring "cp"
+module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
+  train.parameter @wte : tensor<16x8xf32>
+  train.parameter @bias : tensor<1x2x8x8xf32>
+  func.func @shared(%ids: tensor<2x8xi64> {train.batch = 0}) -> tensor<2x8x2x4xf32> {
+    %wte = train.read @wte : tensor<16x8xf32>
+    %bias = train.read @bias : tensor<1x2x8x8xf32>
+    %x = tx.embedding %wte, %ids : (tensor<16x8xf32>, tensor<2x8xi64>) -> tensor<2x8x8xf32>
+    %q = tx.reshape %x : tensor<2x8x8xf32> -> tensor<2x8x2x4xf32>
+    %half = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<2x8x8xf32> -> tensor<2x8x4xf32>
+    %k = tx.reshape %half : tensor<2x8x4xf32> -> tensor<2x8x1x4xf32>
+    %out, %lse = tx.attention %q, %k, %k bias %bias scale 0.5
+      : (tensor<2x8x2x4xf32>, tensor<2x8x1x4xf32>, tensor<2x8x1x4xf32>, tensor<1x2x8x8xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
+    return %out : tensor<2x8x2x4xf32>
+  }
+}
+
+// -----
+
+// Three key heads for six query heads and two ranks: each is repeated once, where it is.
+// CHECK-LABEL: func.func @repeated
+// CHECK: %[[APART:.*]] = tx.reshape %{{.*}} : tensor<2x8x3x4xf32> -> tensor<2x8x3x1x4xf32>
+// CHECK: %[[TWICE:.*]] = tx.broadcast %[[APART]] : tensor<2x8x3x1x4xf32> -> tensor<2x8x3x2x4xf32>
+// CHECK: %[[SIX:.*]] = tx.reshape %[[TWICE]] : tensor<2x8x3x2x4xf32> -> tensor<2x8x6x4xf32>
+// CHECK: par.all_to_all %[[SIX]] over "ulysses" from 1 to 2 :
+module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
+  train.parameter @wte : tensor<16x24xf32>
+  func.func @repeated(%ids: tensor<2x8xi64> {train.batch = 0}) -> tensor<2x8x6x4xf32> {
+    %wte = train.read @wte : tensor<16x24xf32>
+    %x = tx.embedding %wte, %ids : (tensor<16x24xf32>, tensor<2x8xi64>) -> tensor<2x8x24xf32>
+    %q = tx.reshape %x : tensor<2x8x24xf32> -> tensor<2x8x6x4xf32>
+    %half = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<2x8x24xf32> -> tensor<2x8x12xf32>
+    %k = tx.reshape %half : tensor<2x8x12xf32> -> tensor<2x8x3x4xf32>
+    %out, %lse = tx.attention %q, %k, %k scale 0.5
+      : (tensor<2x8x6x4xf32>, tensor<2x8x3x4xf32>, tensor<2x8x3x4xf32>) -> (tensor<2x8x6x4xf32>, tensor<2x6x8xf32>)
+    return %out : tensor<2x8x6x4xf32>
+  }
+}
