@@ -96,6 +96,9 @@ private:
     if (failed(splits.run()))
       return failure();
     splits.inside = headsAxis;
+    if (headsAxis)
+      for (tx::AttentionOp op : attentions)
+        keepCoarse(op, splits.coarse);
     splits.outer = headParts;
     splits.outerName = par::kHeadsAxis.str();
     bool any = false, isMirrored = mayMirror(module, splits);
@@ -268,8 +271,6 @@ private:
     if (way == "auto")
       deals &= mustDeal || exchanged < ring;
     for (auto [op, parts] : llvm::zip(attentions, others)) {
-      if (deals || headsAxis)
-        repeatKeys(op, dealingRanks() * parts);
       if (deals)
         deal(op, parts);
       else if (failed(allow(op)))
@@ -333,6 +334,7 @@ private:
   /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
   /// ranks, which gather it.
   void deal(tx::AttentionOp op, int64_t others) {
+    repeatKeys(op, ranks * others);
     OpBuilder builder(op);
     int64_t keys = op.getK().getType().getDimSize(2);
     auto exchange = [&](Value value, int64_t from, int64_t to) {
@@ -375,40 +377,35 @@ private:
     }
   }
 
+  static bool hasOneKeyHead(tx::AttentionOp op) { return op.getK().getType().getDimSize(2) == 1; }
+
+  /// Within a ring, ranks that exchange heads need the same of what has none to deal out: one key head, the rows of a bias, first keys.
+  static void keepCoarse(tx::AttentionOp op, llvm::DenseSet<OpOperand *> &coarse) {
+    for (OpOperand &operand : op->getOpOperands().drop_front(hasOneKeyHead(op) ? 1 : 3))
+      coarse.insert(&operand);
+  }
+
   /// Within a ring, whose ranks split sequences again: exchanges what these have of it for all of it, of their heads (USP: Fang & Zhao,
-  /// arXiv 2405.07719). What has no heads to deal out is gathered among them; `runs`: of the sequence on a rank of the ring.
+  /// arXiv 2405.07719). `runs`: of the sequence on a rank of the ring.
   void exchangeInRing(tx::AttentionOp op, int64_t runs) {
     if (!op.getRingAttr())
       return;
     OpBuilder builder(op);
     auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
     int64_t others = headsOf.lookup(op);
+    repeatKeys(op, headParts * others);
     auto exchange = [&](Value value, int64_t from, int64_t to) -> Value {
       ++exchanges;
       return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
                                      number(from), number(to), number(others), StringAttr(),
                                      number(runs));
     };
-    auto gather = [&](Value value, int64_t dim) -> Value {
-      ++gathers;
-      return par::AllGatherOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
-                                      number(dim), number(runs), StringAttr(), UnitAttr());
-    };
-    bool isShared = op.getK().getType().getDimSize(2) == 1; // one key head, which all ranks need
-    op.getQMutable().assign(exchange(op.getQ(), 1, 2));
-    op.getKMutable().assign(isShared ? gather(op.getK(), 1) : exchange(op.getK(), 1, 2));
-    op.getVMutable().assign(isShared ? gather(op.getV(), 1) : exchange(op.getV(), 1, 2));
-    if (Value bias = op.getBias()) {
-      auto type = cast<RankedTensorType>(bias.getType());
-      if (type.getDimSize(2) != 1)
-        bias = gather(bias, 2);
-      if (type.getDimSize(1) != 1)
-        bias = par::NarrowOp::create(builder, op.getLoc(), type, bias, headsAxis, number(1),
-                                     number(others), StringAttr(), UnitAttr());
-      op.getBiasMutable().assign(bias);
-    }
-    if (Value firstKeys = op.getFirstKeys())
-      op.getFirstKeysMutable().assign(gather(firstKeys, 1));
+    for (unsigned operand = 0; operand < (hasOneKeyHead(op) ? 1u : 3u); ++operand)
+      op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
+    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
+      op.getBiasMutable().assign(par::NarrowOp::create(builder, op.getLoc(), bias.getType(), bias,
+                                                       headsAxis, number(1), number(others),
+                                                       StringAttr(), UnitAttr()));
     builder.setInsertionPointAfter(op);
     Value back = exchange(op.getOut(), 2, 1);
     op.getOut().replaceAllUsesExcept(back, back.getDefiningOp());

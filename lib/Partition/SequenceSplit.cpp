@@ -230,10 +230,12 @@ std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const Rul
   return letter;
 }
 
-LogicalResult SequenceSplit::enter(Operation *op, par::LetterSplit letter) {
+LogicalResult SequenceSplit::enter(Operation *op, par::LetterSplit letter, bool isCoarse) {
   if (failed(divides(op, letter)))
     return failure();
   entered[op] = letter;
+  if (isCoarse)
+    enteredCoarse.insert(op);
   const ShardRule &rule = propagation.ruleOf(op);
   for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
     if (MaybeCut cut = cutOf(op, pattern, letter))
@@ -282,7 +284,8 @@ SequenceSplit::MaybeCut SequenceSplit::cutOf(Operation *op, const RulePattern &p
   if (dim < 0)
     return {};
   return Cut{static_cast<unsigned>(dim),
-             par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count};
+             par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count,
+             enteredCoarse.contains(op)};
 }
 
 /// Splits an op if all uses need its results split in the same way.
@@ -291,16 +294,18 @@ LogicalResult SequenceSplit::backward(Operation *op) {
     return success();
   const ShardRule &rule = propagation.ruleOf(op);
   std::optional<par::LetterSplit> letter;
+  bool isCoarse = false;
   for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
     for (OpOperand &use : result.getUses()) {
       MaybeCut cut = wanted(use);
       auto found = cut ? mayEnter(op, pattern, *cut) : std::nullopt;
-      if (!found ||
-          (letter && (letter->letter != found->letter || letter->blocks != found->blocks)))
+      if (!found || (letter && (letter->letter != found->letter ||
+                                letter->blocks != found->blocks || isCoarse != cut->isCoarse)))
         return success();
       letter = found;
+      isCoarse = cut->isCoarse;
     }
-  return letter ? enter(op, *letter) : success();
+  return letter ? enter(op, *letter, isCoarse) : success();
 }
 
 /// Returns the cut of an operand that its op needs; nothing if it needs the full value.
@@ -317,7 +322,10 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (found == entered.end())
     return {};
   const ShardRule &rule = propagation.ruleOf(use.getOwner());
-  return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  MaybeCut cut = cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  if (cut && coarse.contains(&use))
+    cut->isCoarse = true;
+  return cut;
 }
 
 //===- Gathering earlier
@@ -387,7 +395,11 @@ void SequenceSplit::settleUses(Operation *op) {
     MaybeCut want = wanted(use);
     if (have && open.contains(value))
       value = narrow(value, *have, value.getDefiningOp());
-    if (have != want) {
+    if (have && want && have->sameOutside(*want)) {
+      if (have->isCoarse != want->isCoarse)
+        value = want->isCoarse ? gatherOver(inside, value, *have, op)
+                               : narrowOver(inside, value, *want, nullptr, op);
+    } else if (have != want) {
       if (have)
         value = gather(value, *have, op);
       if (want)
@@ -406,6 +418,14 @@ template <typename Op> static Value marked(Op op, StringRef mark) {
 
 /// Returns the shard of a full value, made directly after `behind` or before `before`.
 Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *before) {
+  Value shard = narrowOver(axis, value, cut, behind, before);
+  return inside && !cut.isCoarse
+             ? narrowOver(inside, shard, cut, behind ? shard.getDefiningOp() : nullptr, before)
+             : shard;
+}
+
+Value SequenceSplit::narrowOver(StringAttr over, Value value, Cut cut, Operation *behind,
+                                Operation *before) {
   Value &known = narrowed[{value, before ? before->getBlock() : behind->getBlock()}][cut.dim];
   if (known && known.getDefiningOp<par::NarrowOp>().getBlocks() == uint64_t(cut.blocks))
     return known;
@@ -414,33 +434,27 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   ++narrows;
   auto narrow = par::NarrowOp::create(
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
-      value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
-      StringAttr(), mirrored ? builder.getUnitAttr() : UnitAttr());
-  Value shard = marked(narrow, mark);
-  if (inside)
-    shard = marked(par::NarrowOp::create(builder, narrow.getLoc(), value.getType(), shard, inside,
-                                         narrow.getDimAttr(), narrow.getBlocksAttr(), StringAttr(),
-                                         UnitAttr()),
-                   mark);
-  return known = shard;
+      value, over, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
+      StringAttr(), mirrored && over == axis ? builder.getUnitAttr() : UnitAttr());
+  return known = marked(narrow, mark);
 }
 
 /// Returns the full value of a shard: one gather for all users in a block.
 Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
+  if (inside && !cut.isCoarse)
+    value = gatherOver(inside, value, cut, before);
+  return gatherOver(axis, value, cut, before);
+}
+
+Value SequenceSplit::gatherOver(StringAttr over, Value value, Cut cut, Operation *before) {
   Value &known = gathered[{value, before->getBlock()}];
   if (known)
     return known;
   OpBuilder builder(before);
   ++gathers;
-  if (inside)
-    value = marked(
-        par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
-                                 value.getType(), value, inside, builder.getI64IntegerAttr(cut.dim),
-                                 builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr()),
-        mark);
   auto gather =
       par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
-                               value.getType(), value, axis, builder.getI64IntegerAttr(cut.dim),
+                               value.getType(), value, over, builder.getI64IntegerAttr(cut.dim),
                                builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr());
   return known = marked(gather, mark);
 }

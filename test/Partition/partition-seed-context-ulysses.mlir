@@ -28,14 +28,15 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
 
 // -----
 
-// What has no heads to deal out is gathered: the one key head, and the rows of a bias, of which each rank then takes those of its heads.
+// Of what has no heads to deal out, ranks of an exchange need the same: the one key head is gathered, and the rows of a bias are split over cp alone;
+// of these each rank then takes those of its heads.
 // CHECK-LABEL: func.func @shared
-// CHECK: %[[Q:.*]] = par.all_to_all %{{.*}} over "ulysses" from 1 to 2 :
 // CHECK: %[[K:.*]] = par.all_gather %{{.*}} over "ulysses" along 1 :
-// CHECK: %[[V:.*]] = par.all_gather %{{.*}} over "ulysses" along 1 :
-// CHECK: %[[ROWS:.*]] = par.all_gather %{{.*}} over "ulysses" along 2 :
+// CHECK-NOT: par.all_gather
+// CHECK: %[[ROWS:.*]] = par.narrow %{{.*}} over "cp" along 2 :
+// CHECK: %[[Q:.*]] = par.all_to_all %{{.*}} over "ulysses" from 1 to 2 :
 // CHECK: %[[BIAS:.*]] = par.narrow %[[ROWS]] over "ulysses" along 1 :
-// CHECK: tx.attention %[[Q]], %[[K]], %[[V]] bias %[[BIAS]] scale {{.*}} ring "cp"
+// CHECK: tx.attention %[[Q]], %[[K]], %[[K]] bias %[[BIAS]] scale {{.*}} ring "cp"
 module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
   train.parameter @wte : tensor<16x8xf32>
   train.parameter @bias : tensor<1x2x8x8xf32>
