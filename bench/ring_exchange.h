@@ -71,10 +71,11 @@ public:
   }
 };
 
-/// The shifts of part 1 after the first $RING_SHIFTS of the rank: a copy of its own keys, so that numbers stay sane. The
-/// time of the copies is noted, to be taken off.
+/// Is this one of the rank's first $RING_SHIFTS shifts, which part 1 makes? In place of the others it copies the rank's own
+/// keys, so that values stay sane, and notes the copies' time, to be taken off.
 inline bool isEarlyShift() {
-  static thread_local long left = std::atol(std::getenv("RING_SHIFTS"));
+  static thread_local long left =
+      std::getenv("RING_SHIFTS") ? std::atol(std::getenv("RING_SHIFTS")) : 0;
   return left-- > 0;
 }
 inline Pending copyInstead(Communicator &group, Transfers transfers, const char *why,

@@ -159,7 +159,7 @@ void expand(tx::AttentionOp op) {
   op.erase();
 }
 
-/// Returns the ops of `block` that the value is another form of its source by (reshapes, transposes), the last one first.
+/// Returns the chain of pure ops of one operand (reshapes, transposes, casts) in `block` that ends in the value, last op first.
 SmallVector<Operation *> formsOf(Value value, Block *block) {
   SmallVector<Operation *> forms;
   for (Operation *op = value.getDefiningOp();
@@ -176,7 +176,9 @@ Operation *beginOfBackward(tx::AttentionGradOp op) {
   Operation *place = op;
   train::LayerAttr layer = train::LayerAttr::of(op);
   while (Operation *before = place->getPrevNode()) {
-    if (!layer || train::LayerAttr::of(before) != layer || isa<tx::AttentionGradOp>(before))
+    // A layer may have two attentions, of which the earlier one is written out already.
+    if (!layer || train::LayerAttr::of(before) != layer ||
+        isa<tx::AttentionGradOp, tx::AttentionStepGradOp>(before))
       break;
     place = before;
   }

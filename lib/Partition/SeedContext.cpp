@@ -128,8 +128,8 @@ private:
 
   //===- The order of shards
 
-  /// Are sequences dealt in mirrored order? A causal mask would give the ranks unequal work in any other. Every function
-  /// has the same order, since they share inputs. If something stands in the way, notes what.
+  /// Decides whether sequences are dealt in mirrored order, in which a causal mask gives all ranks the same work. Every
+  /// function has the same order, since they share inputs. If something stands in the way, notes what.
   bool mayMirror(ModuleOp module, SampleSplits &splits) {
     std::string problem;
     bool isCausal = false;
@@ -158,7 +158,8 @@ private:
     return isCausal && problem.empty();
   }
 
-  /// Why a causal attention has as much work on all ranks of a ring in no other order of shards than theirs; empty if it has in mirrored order.
+  /// Says why mirrored order would not give every rank of the ring the same work for this causal attention; empty if it
+  /// would.
   static std::string balanceProblem(tx::AttentionOp op) {
     auto is = [&](StringRef what) {
       return llvm::formatv("attention '{0}' {1}", provenance::nameOf(op), what).str();
@@ -225,9 +226,11 @@ private:
   int64_t shifts(tx::AttentionOp op) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
     tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
-    return tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last();
+    return std::max(tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last(),
+                    0);
   }
-  /// Elements that a rank sends per layer, forward and backward, in elements of one head at one position, times the number of ranks.
+  /// What all ranks together send for this attention, forward and backward, divided by batch and head size: in a ring, and
+  /// if they exchange heads.
   double ringElements(tx::AttentionOp op) {
     RankedTensorType type = op.getK().getType();
     double keys = double(type.getDimSize(2)) * type.getDimSize(1);
