@@ -1,8 +1,8 @@
 // Included before an emitted program by bench/ring_exchange: measures its collectives, and leaves out a part of it.
 //
-// RING_PART: 0 all; 1 with a copy of the rank's own keys instead of each shift, but the first $RING_SHIFTS (the runtime
-// compares the first step's with the program's census); 2 without what the shifts
-// have beside them: attention, matmuls, norms and rotary embeddings.
+// RING_PART: 0 all; 1 every shift after the first $RING_SHIFTS (the runtime compares the first step's with the program's
+// census) is replaced by a copy of the rank's own keys; 2 without what runs beside the shifts: attention, matmuls, norms
+// and rotary embeddings.
 //
 // At its end each rank writes the seconds of every start and wait of the shifts, in order, into $RING_TIMES.N.
 
