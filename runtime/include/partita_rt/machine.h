@@ -67,6 +67,12 @@ inline bool processHasEnded(int process) {
   return state == 'Z' || state == 'X' || (flags & kExiting);
 }
 
+/// Can a process of this host do nothing by itself: has it ended, or does a signal or a debugger keep it stopped?
+inline bool processCannotRun(int process) {
+  char state = processState(process);
+  return state == 'T' || state == 't' || processHasEnded(process);
+}
+
 } // namespace partita_rt
 
 #endif // PARTITA_RT_MACHINE_H
