@@ -29,6 +29,10 @@ class Hosts:
         self.agent.chmod(0o755)
         self.bridge = f"ptb{os.getpid()}"
 
+    def mpirun(self, slots, count):
+        """Returns a launcher of ranks on "10.77.0.10:2,10.77.0.11:2", or on what stands for hosts and their number later."""
+        return f"{MPIRUN.format(agent=self.agent)} --host {slots} -np {count}"
+
     def torchrun(self, slots, count):
         """Returns a launcher of ranks on "10.77.0.10:2,10.77.0.11:2", which reach each other over TCP."""
         return f"{sys.executable} {pathlib.Path(__file__).with_name('torchrun.py')} --plain --hosts {self.name} {slots} -np {count}"
