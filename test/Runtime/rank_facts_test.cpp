@@ -24,7 +24,7 @@ TEST(RankFacts, EqualRanks) {
 TEST(RankFacts, AValueMayContainAnything) {
   EXPECT_EQ(differingOptions({on("a", {{"--log", "a\n--lr\t1"}}), on("b", {{"--log", "b"}})}),
             "ranks were started with different options: rank 1 on b has --log b, rank 0 on a has "
-            "--log a\\x0A--lr\\x091");
+            "--log a\\x0A--lr\\x091; start all with the same");
 }
 
 TEST(RankFacts, TheLowestRankAndItsFirstDifference) {
@@ -38,13 +38,13 @@ TEST(RankFacts, TheLowestRankAndItsFirstDifference) {
 TEST(RankFacts, OptionsThatOneHasAndTheOtherHasNot) {
   EXPECT_EQ(differingOptions({on("a", {{"--lr", "0.1"}}), on("b", {{"--lr", "0.5"}})}),
             "ranks were started with different options: rank 1 on b has --lr 0.5, rank 0 on a has "
-            "--lr 0.1");
+            "--lr 0.1; start all with the same");
   EXPECT_EQ(differingOptions({on("a", {{"--lr", "0.1"}}), on("b", {})}),
             "ranks were started with different options: rank 1 on b has no --lr, rank 0 on a has "
-            "--lr 0.1");
+            "--lr 0.1; start all with the same");
   EXPECT_EQ(differingOptions({on("a", {}), on("b", {{"--no-eval", ""}})}),
             "ranks were started with different options: rank 1 on b has --no-eval, rank 0 on a has "
-            "no --no-eval");
+            "no --no-eval; start all with the same");
 }
 
 } // namespace

@@ -23,7 +23,7 @@ std::string differingOptions(const std::vector<std::string> &texts) {
   };
   return "ranks were started with different options: rank " + std::to_string(found->rank) + " on " +
          found->otherHost + has(found->other) + ", rank 0 on " + found->firstHost +
-         has(found->first);
+         has(found->first) + "; start all with the same";
 }
 
 } // namespace partita_rt

@@ -16,7 +16,7 @@ namespace partita_rt {
 /// what its data are.
 std::string optionsText(const RunOptions &options, const Samples *data, const Samples *evalData);
 /// `texts`: all ranks' texts. Returns "" if they agree, else "ranks were started with different
-/// options: rank 1 on host b has --lr 0.5, rank 0 on host a has --lr 0.1".
+/// options: rank 1 on host b has --lr 0.5, rank 0 on host a has --lr 0.1; start all with the same".
 std::string differingOptions(const std::vector<std::string> &texts);
 
 } // namespace partita_rt

@@ -1,6 +1,7 @@
 // Opens data, checkpoints and the model's files (session.h).
 
 #include "common/run/session.h"
+#include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/folder.h"
 #include "common/data/data.h"
 #include "common/run/outputs.h"
@@ -62,8 +63,18 @@ void findResumePoints(Session &session, const std::string &folder) {
   }
   if (session.resumePoints.empty() && damaged > 1)
     fail("%s", allDamagedText(folder, first).c_str());
-  if (session.resumePoints.empty())
-    fail("%s", damaged ? first.c_str() : newestCheckpoint(folder).c_str()); // says why
+  if (!session.resumePoints.empty())
+    return;
+  if (damaged)
+    fail("%s", first.c_str());
+  try {
+    newestCheckpoint(folder); // says why there is none
+  } catch (const Error &error) {
+    bool isEmpty = shardsIn(folder).empty();
+    fail("%s%s", error.what(),
+         isEmpty ? "; give the folder of a run that has saved, or --resume auto to begin one there"
+                 : "");
+  }
 }
 
 /// Checks the options against the checkpoint to resume from, and takes its order of the data.
@@ -85,8 +96,9 @@ void takeResumePoint(Session &session, const Program &program) {
   session.seed = info.seed;
   session.shuffle = info.shuffle;
   if (options.steps && *options.steps < info.step)
-    fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
-         (long long)*options.steps);
+    fail(
+        "--steps: the checkpoint has done %lld steps, %lld asked for; it counts from the beginning of the run, so give %lld or more",
+        (long long)info.step, (long long)*options.steps, (long long)info.step);
 }
 
 } // namespace
