@@ -130,16 +130,6 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
   return success(!result.wasInterrupted());
 }
 
-/// Adds the inputs whose role in --input needs no data from a run. The objective reports invalid
-/// roles.
-static void addFixedInputs(StringRef inputs, ImportOptions &options) {
-  for (StringRef binding : llvm::split(inputs, ',')) {
-    auto [name, role] = binding.rsplit('=');
-    if (train::isFixedRole(role))
-      options.fixedInputs.emplace_back(name, role);
-  }
-}
-
 /// Returns the words of a plan option that is a list.
 static std::vector<std::string> wordsOf(const Plan &plan, StringRef option) {
   SmallVector<StringRef> words;
@@ -164,7 +154,12 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
         fail("--dim: " + problem);
         return {};
       }
-    addFixedInputs(plan.get("input"), options);
+    for (const std::string &binding : wordsOf(plan, "input")) {
+      auto [name, role] = StringRef(binding).rsplit('=');
+      options.inputs.emplace_back(name, role);
+    }
+    int64_t documentEnd;
+    options.masksAreOnes = !plan.get("pack").getAsInteger(10, documentEnd) && documentEnd >= 0;
     FailureOr<OwningOpRef<ModuleOp>> module = importOnnx(path, options, mlirContext.get());
     return succeeded(module) ? std::move(*module) : OwningOpRef<ModuleOp>();
   }

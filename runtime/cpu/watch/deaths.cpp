@@ -67,6 +67,9 @@ struct DeathReport {
           watch->writeOwnFlight("another rank has reported why the run ends");
         return {OthersEnd::Reported, ""};
       }
+    if (std::any_of(watch->ranks.begin(), watch->ranks.end(),
+                    [](const DeathWatch::Watched &each) { return each.position->hasFailed.load(); }))
+      return {OthersEnd::None, ""};
     bool isReported = false;
     for (const DeathWatch::Watched &each : watch->ranks) {
       if (each.rank == watch->self || !hasDied(each))
@@ -96,6 +99,11 @@ DeathWatch::DeathWatch(int self, std::vector<Watched> ranks) : self(self), ranks
   own().position->process.store(getpid());
   watching.store(this);
   setFindOthersEnd(DeathReport::find);
+}
+
+void DeathWatch::endWithError() {
+  own().position->hasFailed = true;
+  end();
 }
 
 void DeathWatch::end() {
