@@ -64,8 +64,8 @@ TEST(Keys, EveryDefaultIsAccepted) {
 }
 
 TEST(Keys, RefusedOnesAreRefusedForTheirValue) {
-  expectError(resolveText("{\"zero_optimization\": {\"zero_quantized_weights\": true}}"), "1:50",
-              "'zero_optimization.zero_quantized_weights' is true: weights are gathered");
+  expectError(resolveText("{\"zero_optimization\": {\"zero_quantized_gradients\": true}}"), "1:52",
+              "'zero_optimization.zero_quantized_gradients' is true: gradients are not");
   expectError(resolveText("{\"zero_optimization\": {\"zenflow\": {\"topk_ratio\": 0.1}}}"), "1:24",
               "'zero_optimization.zenflow': ZenFlow");
   expectError(resolveText("{\"wandb\": {\"enabled\": true}}"), "1:23", "'wandb' is switched on");
