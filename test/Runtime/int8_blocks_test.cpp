@@ -43,7 +43,8 @@ template <typename X> void checkAgainstDefinition(int64_t block, int64_t blocks)
     EXPECT_NEAR(scales[size_t(i / block)], scale, scale * 1e-6);
     EXPECT_LE(std::abs(exact - values[size_t(i)]), 0.5 + 1e-4);
     EXPECT_LE(std::abs(int(values[size_t(i)])), 127);
-    EXPECT_EQ(float(back[size_t(i)]), float(X(float(values[size_t(i)]) * scales[size_t(i / block)])));
+    EXPECT_EQ(float(back[size_t(i)]),
+              float(X(float(values[size_t(i)]) * scales[size_t(i / block)])));
     EXPECT_EQ(float(rounded[size_t(i)]), float(back[size_t(i)]));
   }
   roundBlocks(x.data(), x.data(), block, n); // in place

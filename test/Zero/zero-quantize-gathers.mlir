@@ -1,9 +1,23 @@
 // RUN: partita-opt %s --split-input-file --zero-quantize-gathers | FileCheck %s --implicit-check-not="int8 blocks"
 
-// Quantized once, where the shard is, for both gathers; dequantized where it is used. A bucket is one gather of numbers and one of scales.
+// Quantized once, where the shard is, for both gathers; dequantized where it is used. A bucket is one gather of numbers and one of
+// scales, also of blocks of several sizes.
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @a : tensor<4x8xf32>
   train.parameter @b : tensor<8x8xf32>
+  // CHECK-LABEL: func.func @example
+  // CHECK: %[[Q:.*]], %[[S:.*]] = zero.quantize_blocks %{{.*}} by 4
+  // CHECK-NEXT: %[[VALUES:.*]] = zero.gather %[[Q]] over "dp" because "parameter"
+  // CHECK-NEXT: %[[SCALES:.*]] = zero.gather %[[S]] over "dp" because "parameter"
+  // CHECK-NEXT: %[[W:.*]] = zero.dequantize_blocks %[[VALUES]], %[[SCALES]] by 4
+  // CHECK-NEXT: tx.matmul %{{.*}}, %[[W]]
+  func.func @example(%x: tensor<2x4xf32>) -> tensor<2x8xf32> {
+    %shard = train.read @a : tensor<16xf32, #par.place<[4, 8], flat [dp]>>
+    %w = zero.gather %shard over "dp" in int8 blocks of 4 because "parameter" : tensor<16xf32, #par.place<[4, 8], flat [dp]>> -> tensor<4x8xf32>
+    %y = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    return %y : tensor<2x8xf32>
+  }
+
   // CHECK-LABEL: func.func @bucket
   // CHECK: %[[A:.*]] = train.read @a
   // CHECK-NEXT: %[[QA:.*]], %[[SA:.*]] = zero.quantize_blocks %[[A]] by 4 : tensor<16xf32, #par.place<[4, 8], flat [dp]>> -> tensor<16xi8, #par.place<[4, 8], flat [dp]>>, tensor<4xf32, #par.place<[4, 2], flat [dp]>>
