@@ -58,13 +58,16 @@ Session::Session(StringRef command) : command(command) {
     if (isError && failed && !tellsAll)
       return success();
     failed |= isError;
-    bool isRefused = refusesWarnings && diagnostic.getSeverity() == DiagnosticSeverity::Warning;
-    refused |= isRefused;
     std::string place = describe(diagnostic.getLocation());
+    bool isWarning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+    if (isWarning && !warned.insert(place + diagnostic.str()).second)
+      return success(); // a command that compiles several programs of a model would repeat it
+    bool isRefused = refusesWarnings && isWarning;
+    refused |= isRefused;
     llvm::errs() << (place.empty() ? "partita " + this->command + ": " : printableLines(place));
     if (isError || isRefused)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
-    else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    else if (isWarning)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
     else
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Remark) << "remark: ";
