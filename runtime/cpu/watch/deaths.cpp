@@ -67,8 +67,9 @@ struct DeathReport {
           watch->writeOwnFlight("another rank has reported why the run ends");
         return {OthersEnd::Reported, ""};
       }
-    if (std::any_of(watch->ranks.begin(), watch->ranks.end(),
-                    [](const DeathWatch::Watched &each) { return each.position->hasFailed.load(); }))
+    if (std::any_of(watch->ranks.begin(), watch->ranks.end(), [](const DeathWatch::Watched &each) {
+          return each.position->hasFailed.load();
+        }))
       return {OthersEnd::None, ""};
     bool isReported = false;
     for (const DeathWatch::Watched &each : watch->ranks) {
