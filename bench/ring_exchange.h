@@ -4,20 +4,18 @@
 // census) is replaced by a copy of the rank's own keys; 2 without what runs beside the shifts: attention, matmuls, norms
 // and rotary embeddings.
 //
-// At its end each rank writes the seconds of every start and wait of the shifts, in order, into $RING_TIMES.N.
+// At its end each rank writes the seconds of every start and wait of the shifts, in order, into $RING_TIMES.RANK.
 
 #ifndef BENCH_RING_EXCHANGE_H
 #define BENCH_RING_EXCHANGE_H
 
 #include <partita_rt/partita_rt.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace partita_rt {
@@ -28,13 +26,12 @@ class RingCalls {
   std::vector<Pending> pending; // shifts that are not waited for
 
 public:
+  int rank = 0; ///< on the ring's axis
   ~RingCalls() {
-    static std::atomic<int> number{0};
     const char *path = std::getenv("RING_TIMES");
     if (!path || seconds.empty())
       return;
-    std::string name =
-        std::string(path) + "." + std::to_string(getpid()) + "." + std::to_string(number++);
+    std::string name = std::string(path) + "." + std::to_string(rank);
     if (FILE *file = std::fopen(name.c_str(), "w")) {
       for (double each : seconds)
         std::fprintf(file, "%.9f\n", each);
@@ -55,6 +52,10 @@ public:
   static RingCalls &ofThisRank() {
     static thread_local RingCalls calls;
     return calls;
+  }
+  static RingCalls &of(const Communicator &group) {
+    ofThisRank().rank = group.rank();
+    return ofThisRank();
   }
   Pending note(Pending started) {
     pending.push_back(started);
@@ -82,7 +83,7 @@ inline Pending copyInstead(Communicator &group, Transfers transfers, const char 
                            bool back = false) {
   if (isEarlyShift())
     return shiftStart(group, transfers, why, back);
-  RingCalls::ofThisRank().time([&] {
+  RingCalls::of(group).time([&] {
     for (const Transfer &each : transfers)
       std::memcpy(each.to, each.from, size_t(each.count * each.blocks) * sizeof(float));
   });
@@ -92,12 +93,12 @@ inline Pending copyInstead(Communicator &group, Transfers transfers, const char 
 /// A shift's start.
 inline Pending timedShiftStart(Communicator &group, Transfers transfers, const char *why,
                                bool back = false) {
-  auto &calls = RingCalls::ofThisRank();
+  auto &calls = RingCalls::of(group);
   return calls.note(calls.time([&] { return shiftStart(group, transfers, why, back); }));
 }
 inline void timedShift(Communicator &group, Transfers transfers, const char *why,
                        bool back = false) {
-  RingCalls::ofThisRank().time([&] { shift(group, transfers, why, back); });
+  RingCalls::of(group).time([&] { shift(group, transfers, why, back); });
 }
 inline void timedWait(Pending pending) {
   auto &calls = RingCalls::ofThisRank();

@@ -1,6 +1,7 @@
 //===- Layout.cpp - editable placements -------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -142,7 +143,8 @@ void Layout::set(StringAttr axis, Kind kind) {
 static bool standsInside(const AxisSplit &split, StringAttr axis, const Blocks &blocks) {
   if (split.blocks.count != blocks.count)
     return split.blocks.count > blocks.count;
-  if (axis == kContextAxis && split.axis == kHeadsAxis)
+  if (const AxisRow *row = findAxis(split.axis);
+      row && !row->within.empty() && row->within == axis.getValue())
     return true;
   return par::splits(axis, Splits::Context) && par::splits(split.axis, Splits::Weights);
 }

@@ -11,6 +11,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <string_view>
 
 namespace partita::par {
 /// The size of an axis of the op's mesh.
@@ -77,15 +78,16 @@ struct AxisRow {
   llvm::StringLiteral name;
   llvm::StringLiteral what; ///< in words
   Splits splits;
+  llvm::StringLiteral within = ""; ///< the axis whose shards it splits again, if there is one
 };
 /// All axes. Their order is not the mesh's, which --mesh gives: ZeRO shards over the last row that
-/// splits the batch and has several ranks, and over that which splits sequences.
+/// splits the batch and has several ranks, and over each that splits sequences.
 inline constexpr AxisRow kAxes[] = {
     {"pp", "pipeline stages", Splits::Program},
     {"dp", "data parallel", Splits::Batch},
     {"fsdp", "the same, with the model's state shared by --zero-stage", Splits::Batch},
     {"cp", "context parallel", Splits::Context},
-    {"ulysses", "context parallel by heads, within a ring of cp", Splits::Context},
+    {"ulysses", "context parallel by heads, within a ring of cp", Splits::Context, /*within=*/"cp"},
     {"tp", "tensor parallel", Splits::Weights},
 };
 /// Returns the axis's row, or null.
@@ -100,12 +102,19 @@ constexpr llvm::StringLiteral axisThatSplits(Splits what) {
       return row.name;
   return "";
 }
+/// Returns the name of the first axis that splits again what this one leaves.
+constexpr llvm::StringLiteral axisWithin(llvm::StringRef axis) {
+  for (const AxisRow &row : kAxes)
+    if (std::string_view(row.within) == std::string_view(axis))
+      return row.name;
+  return "";
+}
 /// The axis whose ranks share out matmuls, and with them what is between those.
 inline constexpr llvm::StringLiteral kTensorAxis = axisThatSplits(Splits::Weights);
 /// The axis whose ranks share out the positions of every sequence.
 inline constexpr llvm::StringLiteral kContextAxis = axisThatSplits(Splits::Context);
 /// The axis that splits again what kContextAxis leaves, and exchanges heads where that one passes keys on.
-inline constexpr llvm::StringLiteral kHeadsAxis = "ulysses";
+inline constexpr llvm::StringLiteral kHeadsAxis = axisWithin(kContextAxis);
 /// Returns true if tensors can be split over this axis, so that a #par.mesh may have it.
 bool splitsTensors(llvm::StringRef axis);
 /// Returns the names of these axes: "dp, fsdp, cp, ulysses, tp".

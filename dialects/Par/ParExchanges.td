@@ -12,8 +12,9 @@ def Par_AllToAllOp : Par_Op<"all_to_all", [Pure, Linear, CollectiveInterface, De
   let description = [{
     Every rank sends every other one a block of its shard. Its adjoint is the inverse. Created by `partition-seed-context` around an attention
     that is split by heads where everything else is split along the sequence (Jacobs et al., arXiv 2309.14509); becomes an `rt` call,
-    and a copy that packs or unpacks blocks, in the lower phase. Heads that tp splits, too, are as many `blocks`, each of which the axis splits;
-    so are `runs` of the sequence, the outer dimension of the two, where a ring around the exchange deals out several chunks of it.
+    and a copy that packs or unpacks blocks, in the lower phase. If tp also splits the heads, they are as many `blocks`, and the axis splits
+    each. If a ring around the exchange gives a rank several chunks of the sequence (the outer of the two dimensions), these are `runs`, and
+    the axis splits each.
 
         %1 = par.all_to_all %0 over "cp" from 1 to 2
            : tensor<2x8x4x64xf32, #par.place<[2, 16 @cp, 4, 64]>> -> tensor<2x16x2x64xf32, #par.place<[2, 16, 4 @cp, 64]>>

@@ -239,7 +239,8 @@ SmallVector<Value> AllToAllOp::buildGradient(OpBuilder &builder, ValueRange cota
 LogicalResult AllToAllOp::canonicalize(AllToAllOp op, PatternRewriter &rewriter) {
   auto there = op.getValue().getDefiningOp<AllToAllOp>();
   if (!there || there.getAxisAttr() != op.getAxisAttr() || there.getFrom() != op.getTo() ||
-      there.getTo() != op.getFrom() || there.getValue().getType() != op.getResult().getType())
+      there.getTo() != op.getFrom() || there.getBlocks() != op.getBlocks() ||
+      there.getRuns() != op.getRuns() || there.getValue().getType() != op.getResult().getType())
     return failure();
   rewriter.replaceOp(op, there.getValue());
   return success();

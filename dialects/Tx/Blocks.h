@@ -61,6 +61,13 @@ class BlocksAttr;
 llvm::SmallBitVector stepsWithWork(const SharedSequence &queries, const SharedSequence &keys,
                                    OtherMask mask, BlocksAttr blocks);
 
+/// How often a ring passes on what it passes on, for the steps with work.
+struct RingShifts {
+  int64_t keys;      ///< and values, in each of the two passes: to the last step with work
+  int64_t gradients; ///< of keys and values: beside the steps, then the shorter way home
+  explicit RingShifts(const llvm::SmallBitVector &withWork);
+};
+
 } // namespace partita::tx
 
 #endif // PARTITA_DIALECTS_TX_BLOCKS_H

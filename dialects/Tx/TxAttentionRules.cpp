@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tx;
 
-/// The patterns by name: "o" in the forward pass, and the gradients of q, k, v and bias.
+/// The patterns of operands and results; gradients have those of what they are the gradients of.
 namespace {
 struct AttentionPatterns {
   std::string q, k, v, out, lse, bias, firstKeys, firstHead, numbers;

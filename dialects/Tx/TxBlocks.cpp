@@ -360,3 +360,9 @@ llvm::SmallBitVector tx::stepsWithWork(const SharedSequence &queries, const Shar
   }
   return steps;
 }
+
+tx::RingShifts::RingShifts(const llvm::SmallBitVector &withWork)
+    : keys(std::max(withWork.find_last(), 0)), gradients(0) {
+  if (int first = withWork.find_next(0); first > 0) // the gradients begin with another rank's keys
+    gradients = keys - first + std::min(keys, int64_t(withWork.size()) - keys);
+}

@@ -233,6 +233,11 @@ LogicalResult AttentionStepGradOp::verify() {
   for (Value sum : {getDq(), getDk(), getDv()})
     if (failed(verifySum(*this, sum)))
       return failure();
+  for (auto [before, sum] : {std::pair<Value, Value>(getDqBefore(), getDq()),
+                             {getDkBefore(), getDk()},
+                             {getDvBefore(), getDv()}})
+    if (before && before.getType() != sum.getType())
+      return emitOpError() << "adds " << before.getType() << " to " << sum.getType();
   if (!getBias() != !getDbias() && getDbias())
     return emitOpError() << "has no bias whose gradient it could compute";
   return verifyStep(*this, getDkBefore(), getDvBefore());

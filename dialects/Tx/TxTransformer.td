@@ -151,8 +151,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let summary = "softmax(scale q k^T [+ bias] [+ causal mask]) v, per batch element and head";
   let description = [{
     q [b, s, h, d], k [b, t, g, d], v [b, t, g, e] -> out [b, s, h, e] and, for the backward pass, the
-    logarithm of the softmax's denominator lse [b, h, s], relative to each query's base (partita_rt/attention_base.h): not zero
-    where the biases of all keys are low, which would absorb it.
+    logarithm of the softmax's denominator lse [b, h, s], relative to each query's base (partita_rt/attention_base.h): zero
+    unless the biases of all keys that the query sees are so low that they would absorb the logarithm.
 
     - g divides h: query head i reads key head i / (h / g) (Ainslie et al., arXiv 2305.13245).
     - `bias` [b or 1, h or 1, s or 1, t or 1] is added to the scores: padding masks, relative positions.

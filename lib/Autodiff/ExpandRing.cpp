@@ -80,7 +80,6 @@ public:
         auto next = shift({k, v}, /*back=*/false, passed);
         k = next[0];
         v = next[1];
-        ++shifts;
       }
       if (withWork.test(step))
         work(step, ownK, ownV);
@@ -134,7 +133,7 @@ public:
   int64_t queries, keys; ///< the full lengths
   Value k, v;
   llvm::SmallBitVector withWork;
-  int64_t last, shifts = 0;
+  int64_t last; ///< step with work
 };
 
 void expand(tx::AttentionOp op) {

@@ -89,6 +89,23 @@ static std::pair<SmallVector<int64_t>, int64_t> ringOf(Execution &execution, Op 
           execution.mesh().coordinate(rank, *op.getRing())};
 }
 
+/// The positions of a sequence that a rank of the ring holds, in order: several runs if the axis splits blocks of it.
+static std::vector<int64_t> heldBy(TypedValue<RankedTensorType> value, StringRef axis, int64_t rank,
+                                   int64_t ranks, int64_t length) {
+  par::Layout layout = par::Layout::of(value.getType());
+  const par::AxisSplit *split = llvm::find_if(
+      layout.splits[1], [&](const par::AxisSplit &each) { return each.axis == axis; });
+  if (split == layout.splits[1].end())
+    return Positions::run(0, length);
+  const par::Blocks &blocks = split->blocks;
+  int64_t run = length / (blocks.count * ranks);
+  std::vector<int64_t> result;
+  for (int64_t block = 0; block < blocks.count; ++block)
+    llvm::append_range(
+        result, Positions::run((block * ranks + blocks.placeIn(block, rank, ranks)) * run, run));
+  return result;
+}
+
 /// Calls the kernel for each rank. In a ring it gets the keys and values of all ranks, and the results of `ofKeys`
 /// are summed over the ranks, each of which then takes those of its own keys.
 template <typename Op, typename Kernel>
@@ -117,8 +134,12 @@ static LogicalResult onRing(Execution &execution, Op op, ArrayRef<RankTensors> i
     inputs[1] = &k;
     inputs[2] = &v;
     Positions at = Positions::full(*inputs[0], k);
-    at.queries = Positions::run(number * s, s);
     at.s = s * int64_t(group.size());
+    at.queries = heldBy(op.getQ(), *op.getRing(), number, int64_t(group.size()), at.s);
+    at.keys.clear();
+    for (size_t other = 0; other < group.size(); ++other)
+      llvm::append_range(
+          at.keys, heldBy(op.getK(), *op.getRing(), int64_t(other), int64_t(group.size()), at.t));
     SmallVector<Tensor> made;
     results(made);
     for (unsigned result : ofKeys)

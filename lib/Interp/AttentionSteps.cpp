@@ -49,13 +49,18 @@ static LogicalResult attentionStep(tx::AttentionStepOp op, Inputs in, Outputs ou
             if (scores.sees(i, j))
               total += std::exp(p.at(i, j) - largest);
         }
-        double lse = largest == -INFINITY ? -INFINITY : largest + std::log(total);
+        double lse = largest != -INFINITY                  ? largest + std::log(total)
+                     : op.getBias() && !op.getZeroHidden() ? NAN
+                                                           : -INFINITY;
         for (int64_t j = 0; j < p.columns; ++j)
           p.at(i, j) = scores.sees(i, j) && lse != -INFINITY
                            ? std::exp(p.at(i, j) - lse) * kept.at(i, j)
                            : 0;
         for (int64_t d = 0; d < sum.columns; ++d)
-          sum.at(i, d) *= old == -INFINITY ? 0 : std::exp(old - lse);
+          if (std::isnan(lse))
+            sum.at(i, d) = NAN; // as the softmax of no score
+          else
+            sum.at(i, d) *= old == -INFINITY ? 0 : std::exp(old - lse);
         out[1].reals[row] = lse;
       }
       addHead(out[0], b, h, sum);

@@ -7,20 +7,19 @@
 using namespace mlir;
 using namespace partita;
 
-/// Shifts of a ring in one direction: as far as there is work.
-static int64_t shiftsOf(tx::AttentionOp op, int64_t ranks) {
-  int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
-  tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
-  return std::max(tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last(),
-                  0);
+/// Elements of one sequence.
+static double elementsOf(TypedValue<RankedTensorType> value) {
+  return double(value.getType().getNumElements()) / double(value.getType().getDimSize(0));
 }
 
 double ContextBytes::ofRing(tx::AttentionOp op) const {
-  RankedTensorType type = op.getK().getType();
-  double keys = double(type.getDimSize(2)) * type.getDimSize(1);
-  double gradients =
-      2 * std::max(1.0, 32.0 / type.getElementTypeBitWidth());      // of K and V, in float32
-  return double(shiftsOf(op, axes.ranks)) * (4 + gradients) * keys; // K and V twice
+  int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
+  tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
+  tx::RingShifts shifts(
+      tx::stepsWithWork({s, axes.ranks}, {t, axes.ranks}, mask, op.getBlocksAttr()));
+  double inFloat = std::max(1.0, 32.0 / op.getK().getType().getElementTypeBitWidth());
+  return (2.0 * double(shifts.keys) + inFloat * double(shifts.gradients)) *
+         (elementsOf(op.getK()) + elementsOf(op.getV()));
 }
 
 /// Is a parameter among what a value is computed from?
@@ -47,17 +46,18 @@ static double gatheredBias(tx::AttentionOp op, const DataIndependence &independe
       !isOfParameter(bias))
     return 0;
   RankedTensorType type = op.getBias().getType(), keys = op.getK().getType();
-  return double(type.getNumElements()) / double(keys.getDimSize(0) * keys.getDimSize(3)) *
+  return double(type.getNumElements()) / double(keys.getDimSize(0)) *
          type.getElementTypeBitWidth() / keys.getElementTypeBitWidth();
 }
 
 double ContextBytes::ofExchange(tx::AttentionOp op, int64_t others,
                                 const DataIndependence &independent) const {
-  double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
-  int64_t heads = op.getK().getType().getDimSize(2), length = op.getK().getType().getDimSize(1);
+  double queries = elementsOf(op.getQ()) + elementsOf(op.getOut()),
+         keys = elementsOf(op.getK()) + elementsOf(op.getV());
+  int64_t heads = op.getK().getType().getDimSize(2);
   // A single key head is gathered, twice, and its gradient is scattered; others are exchanged.
-  double keys = hasOneKeyHead(op) ? 6.0 * double(axes.ranks * length)
-                                  : 4.0 * double(std::lcm(heads, axes.ranks * others) * length);
-  return double(axes.ranks - 1) / double(axes.ranks) * (4 * queries + keys) +
+  double repeated = double(std::lcm(heads, axes.ranks * others)) / double(heads);
+  double each = hasOneKeyHead(op) ? 3.0 * double(axes.ranks) : 2.0 * repeated;
+  return double(axes.ranks - 1) / double(axes.ranks) * (2.0 * queries + each * keys) +
          double(axes.ranks - 1) * gatheredBias(op, independent);
 }

@@ -25,6 +25,7 @@ struct ContextAxes {
   int64_t dealingRanks() const { return headsAxis ? headParts : ranks; }
 };
 
+/// Do all query heads share one head of keys and values (multi-query attention)?
 bool hasOneKeyHead(tx::AttentionOp op);
 
 /// Deals out the heads of one attention after another.
@@ -49,12 +50,13 @@ private:
   const ContextAxes &axes;
 };
 
-/// Elements of the keys' type that all ranks together send for one attention, forward and backward, divided by the batch
-/// and the head size: what the census of a program shows, but for these.
+/// Elements of the keys' type that all ranks together send for one attention, forward and backward: the bytes of the
+/// program's census, divided by the batch and the size of an element.
 class ContextBytes {
 public:
   explicit ContextBytes(const ContextAxes &axes) : axes(axes) {}
 
+  /// Of all shifts of keys, values and their gradients.
   double ofRing(tx::AttentionOp op) const;
   /// `others`: ranks of tp that split its heads. `independent`: of its function.
   double ofExchange(tx::AttentionOp op, int64_t others, const DataIndependence &independent) const;

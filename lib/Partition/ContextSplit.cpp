@@ -22,7 +22,7 @@ void SequenceSplit::findSequences(Block &block) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
       if (dim != batch && type.getDimSize(dim) > 1) {
-        sequences[value] = {static_cast<unsigned>(dim), mirrored ? 2 : 1};
+        sequences[value] = {static_cast<unsigned>(dim), order.mirrored ? 2 : 1};
         return;
       }
   };
@@ -139,7 +139,7 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
     if (!agrees(cut))
       return success();
   }
-  if (!all || all->blocks != (mirrored ? 2 : 1))
+  if (!all || all->blocks != (order.mirrored ? 2 : 1))
     return success();
   cuts[argument] = *all;
   for (auto [value, cut] : inner)
@@ -158,8 +158,8 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
   par::Layout layout = known ? par::Layout::of(known)
                              : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
   layout.shard(axis, all->dim, placed(*all));
-  if (inside && !all->isCoarse)
-    layout.shard(inside, all->dim, all->blocks);
+  if (order.inside && !all->isCoarse)
+    layout.shard(order.inside, all->dim, all->blocks);
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;
   return success();

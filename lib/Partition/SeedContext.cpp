@@ -1,7 +1,7 @@
 //===- SeedContext.cpp - partition-seed-context -----------------------------------------------------===//
 //
 // Before splits are propagated, every attention is given a ring or all-to-alls; where its sequences turn out
-// not to be split, they are removed.
+// not to be split, they are removed. Exchanges within a ring come after the walk, which leaves each ring's attention.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -113,30 +113,32 @@ private:
     SampleSplits splits(module, axes.axis);
     if (failed(splits.run()))
       return failure();
-    splits.inside = axes.headsAxis;
+    SequenceOrder order;
+    order.inside = axes.headsAxis;
+    order.otherRanks = axes.headParts;
+    order.otherAxes = par::kHeadsAxis.str();
     if (axes.headsAxis)
       for (tx::AttentionOp op : attentions)
-        HeadExchange::addCoarse(op, splits.coarse);
-    splits.outer = axes.headParts;
-    splits.outerName = par::kHeadsAxis.str();
-    bool any = false, isMirrored = mayMirror(module, splits);
+        HeadExchange::addCoarse(op, order.coarse);
+    order.mirrored = mayMirror(module, splits, order);
+    bool any = false;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits, isMirrored);
+      SequenceSplit sequence(function, splits, order);
       if (failed(sequence.runFromInputs(/*apply=*/true)))
         return failure();
       inputs += sequence.inputs;
       gathers += sequence.gathers;
       narrows += sequence.narrows;
       function.walk(
-          [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
+          [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, order.mirrored); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
       if (axes.headsAxis)
         function.walk([&](tx::AttentionOp op) {
           if (op.getRingAttr())
-            exchanges += heads().insert(op, headsOf.lookup(op), isMirrored ? 2 : 1);
+            exchanges += heads().insert(op, headsOf.lookup(op), order.mirrored ? 2 : 1);
         });
     }
     if (!any)
@@ -150,8 +152,9 @@ private:
   //===- The order of shards
 
   /// Decides whether sequences are dealt in mirrored order, in which a causal mask gives all ranks the same work. Every
-  /// function has the same order, since they share inputs. If something stands in the way, notes what.
-  bool mayMirror(ModuleOp module, SampleSplits &splits) {
+  /// function has the same order, since they share inputs. If something stands in the way, notes what. `order`: of all
+  /// else, not mirrored.
+  bool mayMirror(ModuleOp module, const SampleSplits &splits, const SequenceOrder &order) {
     std::string problem;
     bool isCausal = false;
     std::string said;
@@ -160,22 +163,25 @@ private:
       return success();
     });
     // Tensor parallelism splits again what a rank has of each of the two chunks.
-    int64_t inside = axes.headParts *
-                     (sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1);
+    SequenceOrder mirrored = order;
+    mirrored.mirrored = true;
+    if (sequenceParallel)
+      mirrored.otherRanks *= par::MeshAttr::of(module).sizeOf(par::kTensorAxis);
     for (auto function : module.getOps<func::FuncOp>()) {
-      if (function.isExternal() || !problem.empty())
+      if (function.isExternal())
         continue;
-      splits.outer = axes.headParts;
-      SequenceSplit inOrder(function, splits);
+      SequenceSplit inOrder(function, splits, order);
       if (failed(inOrder.runFromInputs(/*apply=*/false)))
         return false; // it fails again when it is applied, and says why
-      splits.outer = inside;
-      SequenceSplit sequence(function, splits, /*mirrored=*/true);
-      if (failed(sequence.runFromInputs(/*apply=*/false)))
-        problem =
-            sequence.doesNotDivide()
-                ? llvm::formatv("{0} chunks do not divide it", 2 * axes.ranks * splits.outer).str()
-                : said;
+      SequenceSplit sequence(function, splits, mirrored);
+      bool isSplit = succeeded(sequence.runFromInputs(/*apply=*/false));
+      if (!problem.empty())
+        ; // the first one is reported
+      else if (!isSplit)
+        problem = sequence.doesNotDivide() ? llvm::formatv("{0} chunks do not divide it",
+                                                           2 * axes.ranks * mirrored.otherRanks)
+                                                 .str()
+                                           : said;
       else if (Operation *op = sequence.findExchange())
         problem = llvm::formatv("{0} ('{1}') cannot work on two chunks of it", op->getName(),
                                 provenance::nameOf(op));
@@ -187,7 +193,6 @@ private:
           problem = balanceProblem(op);
       });
     }
-    splits.outer = axes.headParts;
     if (isCausal && !problem.empty())
       module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
     return isCausal && problem.empty();
@@ -245,18 +250,22 @@ private:
         return error << problem << heads().advice(op, others.back());
       }
       deals &= problem.empty();
-      mustDeal |= op.getBlocksAttr() && !dividesIntoBlocks(op);
+      mustDeal |= !ringProblem(op).empty();
       ring += bytes.ofRing(op);
       exchanged += bytes.ofExchange(op, others.back(), independent(op));
     }
     if (way == "auto")
       deals &= mustDeal || exchanged < ring;
-    for (auto [op, parts] : llvm::zip(attentions, others)) {
+    for (auto [attention, parts] : llvm::zip(attentions, others)) {
+      tx::AttentionOp op = attention;
       headsOf[op] = parts;
-      if (deals)
+      if (deals) {
         heads().insert(op, parts, /*runs=*/1); // which of them stay, the walk decides
-      else if (failed(allow(op)))
-        return failure();
+        continue;
+      }
+      if (std::string problem = ringProblem(op); !problem.empty())
+        return op.emitError(problem);
+      op.setRingAttr(axes.axis);
     }
     return success();
   }
@@ -270,23 +279,22 @@ private:
   }
 
   /// Queries and keys are dealt out alike: one of the two lengths has to divide the other.
-  LogicalResult allow(tx::AttentionOp op) {
+  /// Says why it cannot be so, and what to do; empty if it can.
+  std::string ringProblem(tx::AttentionOp op) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
     if (std::min(s, t) < 1 || std::max(s, t) % std::min(s, t) != 0)
-      return op.emitError()
-             << "context parallelism in a ring deals out " << s << " queries and " << t
-             << " keys of one attention alike, for which one number has to divide the "
-                "other; take lengths of which one divides the other, or "
-             << withoutRing();
+      return llvm::formatv(
+          "context parallelism in a ring deals out {0} queries and {1} keys of one "
+          "attention alike, for which one number has to divide the other; take "
+          "lengths of which one divides the other, or {2}",
+          s, t, withoutRing());
     if (op.getBlocksAttr() && !dividesIntoBlocks(op))
-      return op.emitError()
-             << "skips blocks of " << op.getBlocks()->getSize()
-             << " positions (--sparse-attention, or a constant mask of the model's), and "
-             << axes.axis.getValue() << " = " << axes.ranks << " does not divide " << s
-             << " positions into whole ones; take a smaller block, another size of "
-             << axes.axis.getValue() << ", or " << withoutRing();
-    op.setRingAttr(axes.axis);
-    return success();
+      return llvm::formatv("skips blocks of {0} positions (--sparse-attention, or a constant mask "
+                           "of the model's), and {1} = {2} does not divide {3} positions into "
+                           "whole ones; take a smaller block, another size of {1}, or {4}",
+                           op.getBlocks()->getSize(), axes.axis.getValue(), axes.ranks, s,
+                           withoutRing());
+    return "";
   }
 
   std::string withoutRing() const {

@@ -30,12 +30,13 @@ struct PartitionSeedMoves : partita::impl::PartitionSeedMovesPassBase<PartitionS
                          layout->stageOf(move.getChannel().getTo());
     };
     SampleSplits splits(module);
+    const SequenceOrder order = SequenceOrder::ofTensorAxis(module);
     if (failed(splits.run()))
       return signalPassFailure();
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits);
+      SequenceSplit sequence(function, splits, order);
       if (failed(sequence.runOn(isSent, kMoved)))
         return signalPassFailure();
       gathers += sequence.gathers;

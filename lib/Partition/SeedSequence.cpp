@@ -43,13 +43,14 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
 private:
   LogicalResult split(ModuleOp module, bool apply) {
     SampleSplits splits(module);
+    const SequenceOrder order = SequenceOrder::ofTensorAxis(module);
     if (failed(splits.run()))
       return failure();
     bool any = false; // statistics may be compiled out of MLIR
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      SequenceSplit sequence(function, splits);
+      SequenceSplit sequence(function, splits, order);
       if (failed(sequence.run(apply)))
         return failure();
       any |= sequence.openSums > 0;

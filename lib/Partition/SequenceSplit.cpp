@@ -34,20 +34,22 @@ SampleSplits::SampleSplits(ModuleOp module, StringRef axisName)
       mesh(par::MeshAttr::get(
           module.getContext(), ArrayRef<StringAttr>{batch, axis},
           ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(axisName)})),
-      propagation(module, mesh) {
-  if (par::splits(axisName, par::Splits::Context))
-    return;
+      propagation(module, mesh) {}
+
+SequenceOrder SequenceOrder::ofTensorAxis(ModuleOp module) {
+  SequenceOrder order;
   for (const par::AxisRow &row : par::kAxes)
     if (int64_t size = par::MeshAttr::of(module).sizeOf(row.name);
         row.splits == par::Splits::Context && size > 1) {
-      outer *= size;
-      outerName += (outerName.empty() ? "" : " x ") + row.name.str();
+      order.otherRanks *= size;
+      order.otherAxes += (order.otherAxes.empty() ? "" : " x ") + row.name.str();
     }
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto split = function.getArgAttrOfType<par::PlacementAttr>(i, kArgumentSplit))
-        if (par::Layout layout = par::Layout::of(split); layout.mirroredDim() >= 0)
-          dealt = 2;
+        if (par::Layout::of(split).mirroredDim() >= 0)
+          order.blocks = 2;
+  return order;
 }
 
 LogicalResult SampleSplits::run() {
@@ -145,7 +147,7 @@ LogicalResult SequenceSplit::openSum(Operation *op, unsigned summed) {
     if (pattern.contains(summed) || !par::isDifferentiable(result.getType()))
       continue;
     for (unsigned dim = 0; dim < pattern.dims.size(); ++dim) {
-      Cut cut{dim, batchBlocks(result, dim) * dealt};
+      Cut cut{dim, batchBlocks(result, dim) * order.blocks};
       auto letter = par::splitLetter(pattern.dims[dim], cut.blocks, propagation.sizesOf(op));
       if (!letter || !isOfData(op, letter->letter) ||
           propagation.sizesOf(op)[letter->letter] <= letter->blocks.count)
@@ -182,9 +184,9 @@ LogicalResult SequenceSplit::enterAlone(Operation *op) {
     return letter ? enter(op, *letter) : success();
   }
   for (unsigned dim = 0; dim < pattern.dims.size(); ++dim) {
-    auto letter = mayEnter(op, pattern, {dim, batchBlocks(value, dim) * dealt});
+    auto letter = mayEnter(op, pattern, {dim, batchBlocks(value, dim) * order.blocks});
     if (letter && isOfData(op, letter->letter) && sizeOf(op, *letter) > 1)
-      return sizeOf(op, *letter) % mesh.sizeOf(axis) == 0 ? enter(op, *letter) : success();
+      return sizeOf(op, *letter) % allRanks() == 0 ? enter(op, *letter) : success();
   }
   return success();
 }
@@ -212,7 +214,7 @@ bool SequenceSplit::isOfPart(const ShardRule &rule, unsigned letter) {
 
 /// Returns the blocks of a cut as a placement has them.
 par::Blocks SequenceSplit::placed(Cut cut) const {
-  return par::Blocks::equal(cut.blocks, mirrored);
+  return par::Blocks::equal(cut.blocks, order.mirrored);
 }
 
 /// Returns the letter that a cut of an operand or result splits, if the op allows it.
@@ -251,7 +253,7 @@ int64_t SequenceSplit::sizeOf(Operation *op, par::LetterSplit letter) const {
 LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   int64_t size = sizeOf(op, letter);
   bool isContext = par::splits(axis, par::Splits::Context);
-  int64_t parts = mesh.sizeOf(axis) * outer;
+  int64_t parts = allRanks();
   if (size % parts == 0)
     return success();
   indivisible = true;
@@ -260,8 +262,8 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
                                              << " parallelism splits a dimension of size " << size
                                              << ", which does not divide over " << axis.getValue()
                                              << " = " << mesh.sizeOf(axis);
-  if (outer > 1)
-    error << (isContext ? " times " : " within ") << outerName << " = " << outer;
+  if (order.otherRanks > 1)
+    error << (isContext ? " times " : " within ") << order.otherAxes << " = " << order.otherRanks;
   if (isInput(size))
     return error << "; take a multiple of " << parts << " (" << nearest << ", " << nearest + parts
                  << ", ...)";
@@ -324,7 +326,7 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
     return {};
   const ShardRule &rule = propagation.ruleOf(use.getOwner());
   MaybeCut cut = cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
-  if (cut && coarse.contains(&use))
+  if (cut && order.coarse.contains(&use))
     cut->isCoarse = true;
   return cut;
 }
@@ -398,8 +400,8 @@ void SequenceSplit::settleUses(Operation *op) {
       value = narrow(value, *have, value.getDefiningOp());
     if (have && want && have->sameOutside(*want)) {
       if (have->isCoarse != want->isCoarse)
-        value = want->isCoarse ? gatherOver(inside, value, *have, op)
-                               : narrowOver(inside, value, *want, nullptr, op);
+        value = want->isCoarse ? gatherOver(order.inside, value, *have, op)
+                               : narrowOver(order.inside, value, *want, nullptr, op);
     } else if (have != want) {
       if (have)
         value = gather(value, *have, op);
@@ -420,8 +422,9 @@ template <typename Op> static Value marked(Op op, StringRef mark) {
 /// Returns the shard of a full value, made directly after `behind` or before `before`.
 Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *before) {
   Value shard = narrowOver(axis, value, cut, behind, before);
-  return inside && !cut.isCoarse
-             ? narrowOver(inside, shard, cut, behind ? shard.getDefiningOp() : nullptr, before)
+  return order.inside && !cut.isCoarse
+             ? narrowOver(order.inside, shard, cut, behind ? shard.getDefiningOp() : nullptr,
+                          before)
              : shard;
 }
 
@@ -436,14 +439,14 @@ Value SequenceSplit::narrowOver(StringAttr over, Value value, Cut cut, Operation
   auto narrow = par::NarrowOp::create(
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
       value, over, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
-      StringAttr(), mirrored && over == axis ? builder.getUnitAttr() : UnitAttr());
+      StringAttr(), order.mirrored && over == axis ? builder.getUnitAttr() : UnitAttr());
   return known = marked(narrow, mark);
 }
 
 /// Returns the full value of a shard: one gather for all users in a block.
 Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
-  if (inside && !cut.isCoarse)
-    value = gatherOver(inside, value, cut, before);
+  if (order.inside && !cut.isCoarse)
+    value = gatherOver(order.inside, value, cut, before);
   return gatherOver(axis, value, cut, before);
 }
 

@@ -42,21 +42,28 @@ struct SampleSplits {
   mlir::ModuleOp module;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
-  int64_t outer = 1;  ///< ranks among which other axes, around this one or inside, split sequences
-  std::string outerName;   ///< these axes
-  int64_t dealt = 1;       ///< blocks into which a sequence is cut before the axis splits each
-  mlir::StringAttr inside; ///< null, or the axis that splits again what cp splits
-  llvm::DenseSet<mlir::OpOperand *> coarse; ///< operands that `inside` leaves whole
   Propagation propagation;
+};
+
+/// In which order an axis splits sequences, and what other axes split of them.
+struct SequenceOrder {
+  /// Of tp, which splits again what axes of context parallelism leave, as arguments are split by now (kArgumentSplit).
+  static SequenceOrder ofTensorAxis(mlir::ModuleOp module);
+
+  bool mirrored = false;   ///< the two halves of a sequence are split, the second one backwards
+  int64_t blocks = 1;      ///< into which a sequence is cut before the axis splits each
+  int64_t otherRanks = 1;  ///< along the other axes that split sequences, around this one or inside
+  std::string otherAxes;   ///< these: "cp x ulysses"
+  mlir::StringAttr inside; ///< null, or the one of them that splits again what this axis splits
+  llvm::DenseSet<mlir::OpOperand *> coarse; ///< operands that `inside` leaves whole
 };
 
 class SequenceSplit {
 public:
-  /// `mirrored`: the two halves of a sequence are split, the second one backwards.
-  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
+  /// `splits` and `order` outlive it.
+  SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, const SequenceOrder &order)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), outerName(splits.outerName), dealt(splits.dealt),
-        inside(splits.inside), coarse(splits.coarse), mirrored(mirrored), independent(function) {}
+        mesh(splits.mesh), order(order), independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -101,6 +108,8 @@ private:
   };
   using MaybeCut = std::optional<Cut>;
 
+  /// Ranks among which a block of a sequence is split, over this axis and the others.
+  int64_t allRanks() const { return mesh.sizeOf(axis) * order.otherRanks; }
   llvm::SmallVector<mlir::Operation *> opsWithRules();
   mlir::LogicalResult complete(llvm::ArrayRef<mlir::Operation *> ops, bool apply);
 
@@ -151,12 +160,7 @@ private:
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
-  int64_t outer;
-  std::string outerName;
-  int64_t dealt;
-  mlir::StringAttr inside;
-  const llvm::DenseSet<mlir::OpOperand *> &coarse;
-  bool mirrored;
+  const SequenceOrder &order;
   bool indivisible = false;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data

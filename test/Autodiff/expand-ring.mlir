@@ -78,6 +78,42 @@ module attributes {par.mesh = #par.mesh<cp = 2>} {
 
 // -----
 
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
+#m = #par.place<[1, 8 @cp, 16]>
+
+// A layer's second attention starts its keys behind the first one's steps: two rings at once would hold both's keys.
+// CHECK-LABEL: func.func @two_attentions
+// CHECK-SAME: %[[K:[a-z0-9]+]]: tensor<{{[^%]*}}%[[J:[a-z0-9]+]]: tensor<
+// CHECK: par.shift %[[K]], %[[K]] over "cp" because "keys and values again"
+// CHECK: tx.attention_step_grad {{.*}}%[[K]]
+// CHECK-NOT: par.shift %[[J]]
+// CHECK: tx.attention_step_grad %[[K]], %[[K]]
+// CHECK: par.shift %[[J]], %[[J]] over "cp" because "keys and values again"
+// CHECK: tx.matmul
+// CHECK: tx.attention_step_grad %[[J]]
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+  func.func @two_attentions(%k: tensor<1x4x2x8xf32, #s>, %j: tensor<1x4x2x8xf32, #s>, %w: tensor<16x16xf32>, %lse: tensor<1x2x4xf32, #l>)
+      -> tensor<1x4x2x8xf32, #s> attributes {par.no_cotangents} {
+    %dq, %dk, %dv = tx.attention_grad %k, %k, %k, %k, %lse, %k scale 0.5 causal ring "cp" {train.layer = #train.layer<1 of 2>}
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>, tensor<1x4x2x8xf32, #s>)
+      -> (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>)
+    %sum = tx.add %dq, %dk {train.layer = #train.layer<1 of 2>} : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s>
+    %all = tx.add %sum, %dv {train.layer = #train.layer<1 of 2>} : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s>
+    %rows = tx.reshape %all {train.layer = #train.layer<1 of 2>} : tensor<1x4x2x8xf32, #s> -> tensor<1x4x16xf32, #m>
+    %flat = tx.matmul %rows, %w {train.layer = #train.layer<1 of 2>} : (tensor<1x4x16xf32, #m>, tensor<16x16xf32>) -> tensor<1x4x16xf32, #m>
+    %dout = tx.reshape %flat {train.layer = #train.layer<1 of 2>} : tensor<1x4x16xf32, #m> -> tensor<1x4x2x8xf32, #s>
+    %dp, %dj, %du = tx.attention_grad %j, %j, %j, %j, %lse, %dout scale 0.5 causal ring "cp" {train.layer = #train.layer<1 of 2>}
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>, tensor<1x4x2x8xf32, #s>)
+      -> (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>)
+    %more = tx.add %dp, %dj : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s>
+    %end = tx.add %more, %du : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s>
+    return %end : tensor<1x4x2x8xf32, #s>
+  }
+}
+
+// -----
+
 #s = #par.place<[1, 2 x 4 @cp mirrored, 2, 8]>
 #l = #par.place<[1, 2, 2 x 4 @cp mirrored]>
 

@@ -294,14 +294,17 @@ inline AttentionShape ringShape(int64_t batch, int64_t heads, int64_t sequence, 
 }
 
 /// Every mask, in sequences of `unit` * 24 positions (1 to 4 ranks, two runs each), and with longer ones.
+/// Three random layouts, of heads in turn, of 24 x 24 blocks of `unit` positions.
+inline AttentionShape withRandomLayouts(AttentionShape shape, int64_t unit) {
+  LayoutMaker maker(int32_t(unit), 24);
+  for (uint32_t seed = 1; seed <= 3; ++seed)
+    maker.addRandom(seed);
+  return maker.of(shape);
+}
+
 inline std::vector<RingCase> ringCases(int64_t unit) {
   int64_t s = 24 * unit;
-  auto withLayouts = [&](AttentionShape shape) {
-    LayoutMaker maker(int32_t(unit), 24);
-    for (uint32_t seed = 1; seed <= 3; ++seed)
-      maker.addRandom(seed);
-    return maker.of(shape);
-  };
+  auto withLayouts = [&](AttentionShape shape) { return withRandomLayouts(shape, unit); };
   return {
       {"causal", ringShape(2, 2, s, s, 8, true)},
       {"bidirectional", ringShape(2, 3, s, s, 20, false, 3, 12)},
@@ -336,8 +339,8 @@ inline std::vector<RingCase> ringCases(int64_t unit) {
   };
 }
 
-/// Masks that hide keys by finite numbers, all keys of some queries among them: a query with no other key sees those,
-/// if by scores that the mask's number has rounded. The lowest float leaves nothing of them.
+/// Masks that hide keys by finite numbers, all keys of some queries among them: a query that has no other key sees the
+/// hidden ones, with scores rounded to the precision of the mask's number. The lowest float leaves nothing of the scores.
 struct FiniteMask {
   const char *what;
   AttentionShape shape;
@@ -353,6 +356,10 @@ inline std::vector<FiniteMask> finiteMasks(int64_t unit) {
       masks.push_back({"causal, groups", ringShape(2, 4, s, s, 16, true, 2), kind, hidden});
       masks.push_back({"window", ringShape(1, 2, s, s, 8, true, 1, 0, s / 3), kind, hidden});
       masks.push_back({"dropout", withDropout(ringShape(2, 2, s, s, 8, true), 0.3), kind, hidden});
+      masks.push_back(
+          {"documents", withDocuments(ringShape(2, 2, s, s, 8, true), s / 5), kind, hidden});
+      masks.push_back(
+          {"layouts", withRandomLayouts(ringShape(1, 3, s, s, 8, false), unit), kind, hidden});
     }
   return masks;
 }

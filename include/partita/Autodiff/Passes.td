@@ -167,8 +167,8 @@ def ExpandRingPass : Pass<"expand-ring", "::mlir::ModuleOp"> {
     %out, %lse = tx.attention_step %q, %next#0, %next#1 onto %o, %l at %first, %other scale 0.5 causal ring "cp"
     ```
 
-    In the backward pass, keys and values travel the same way again, and the sums of their gradients travel with them, and home: one shift more. A
-    rank computes with its own keys last, while the gradients travel home, and the first shift stands at the beginning of the layer's backward
+    In the backward pass, keys and values travel the same way again, and the sums of their gradients travel with them and then the shorter way
+    home: without a window, as many shifts as those of the keys. A rank computes with its own keys last, while the gradients travel home, and the first shift stands at the beginning of the layer's backward
     pass, so that every transfer runs beside work.
   }];
   let statistics = [Statistic<"expanded", "expanded", "attentions written out">];

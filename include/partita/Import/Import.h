@@ -37,11 +37,11 @@ struct ImportOptions {
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
   /// `--input NAME=ROLE`. An input whose role is fixed ("ones", "zeros" or "positions") is the same in
-  /// every run: values that depend only on such are computed during import; the argument keeps its
+  /// every run: values that depend only on such inputs are computed during import; the argument keeps its
   /// position and its role, and nothing reads it. The objective reports invalid roles.
   std::vector<std::pair<std::string, std::string>> inputs;
   /// A mask that `inputs` does not mention is ones in every run: rows of packed documents have no
-  /// padding.
+  /// padding. A mask is an input whose usual role is "ones" (train::usualRole).
   bool masksAreOnes = false;
   /// Glob patterns over tensors' names: `trainable` makes them parameters, `freeze` keeps them from
   /// being trained, which the objective implements. Neither is reported as a guess.

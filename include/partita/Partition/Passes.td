@@ -63,11 +63,12 @@ def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"
     a program returns), its operand is gathered.
 
     In a ring of causal attentions, every rank has a chunk of the first half of a sequence and one of the second half, dealt backwards
-    (`2 x 8 @cp mirrored` in #par.place), so that all have as much to do in every step; unless there is a window, 2 c chunks do not divide the sequence,
-    or an op needs it in full or cannot work on two parts of it. `par.in_order` of the module says what stands in the way.
+    (`2 x 8 @cp mirrored` in #par.place), so that all have as much to do in every step; unless there is a window, there are blocks or other numbers of keys
+    than queries, 2 c chunks (times the ranks of `ulysses`, and of tensor parallelism with `sequence-parallel`) do not divide the sequence, or an op
+    needs it in full or cannot work on two parts of it. `par.in_order` of the module says what stands in the way.
 
     With `how=all-to-all` an attention is split by heads instead (Jacobs et al., arXiv 2309.14509): `par.all_to_all` exchanges a rank's part of the
-    sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes what moves fewer bytes per layer.
+    sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes one of the two for the whole program: what moves fewer bytes.
 
     An axis `ulysses` splits each rank's part of a sequence once more. Within the ring over `cp`, heads are then exchanged over `ulysses` (Fang & Zhao, arXiv
     2405.07719); without `cp`, it is the axis of the exchange.

@@ -19,7 +19,7 @@ static constexpr StringLiteral kOf = "--sparse-attention, in the modes that have
 static constexpr double kMostNumber = 1 << 20;
 static constexpr Key kSparseAttentionRows[] = {
     {"sparse_attention", block, "null", Obeyed,
-     "--sparse-attention: which blocks of self-attention are computed, on CPUs; DeepSpeed's own kernels need a version "
+     "--sparse-attention: which blocks of self-attention are computed; DeepSpeed's own kernels need a version "
      "of Triton that is gone"},
     {kMode, choice("fixed|dense|variable|bigbird|bslongformer"), "\"fixed\"", Obeyed,
      "--sparse-attention mode=...; random blocks are the same on all ranks, drawn by its seed=0"},

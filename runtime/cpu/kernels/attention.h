@@ -220,7 +220,7 @@ HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t 
 }
 
 /// Returns the base of each query of a head (attention_base.h); empty without a bias. Looks at keys until one has a
-/// bias that is not low: the first one, unless a mask hides it.
+/// bias that is not low: the first or the last one that the query sees, unless both are hidden.
 template <typename B>
 std::vector<float> basesOf(const HeadScores<B> &bias, const RunSight &sight,
                            const BlockLayout *layout);

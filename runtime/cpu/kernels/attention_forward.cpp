@@ -60,20 +60,40 @@ void weightTile(float *out, const ScoreTile &tile, const float *p, const float *
     }
 }
 
+static constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+/// The largest bias of keys [first, end), or one that is not low. Looks at the ends first: a mask hides one of them at
+/// most, unless it hides much, and distances (ALiBi) are zero at one of them.
+template <typename B> static float largestBias(ScoreRow<B> row, int64_t first, int64_t end) {
+  if (first >= end)
+    return kNone;
+  auto at = [&](int64_t key) { return float(row.data[key * row.stride]); };
+  float largest = std::max(at(first), at(end - 1));
+  constexpr int64_t kStretch = 256;
+  for (int64_t key = first; row.stride == 1 && key < end && !(largest >= float(kLowBias));
+       key += kStretch)
+    largest = std::max(largest, rowMax(row.data + key, std::min(kStretch, end - key)));
+  for (int64_t key = first; row.stride > 1 && key < end && !(largest >= float(kLowBias)); ++key)
+    largest = std::max(largest, at(key));
+  return largest;
+}
+
 template <typename B>
 std::vector<float> basesOf(const HeadScores<B> &bias, const RunSight &sight,
                            const BlockLayout *layout) {
   std::vector<float> bases(size_t(bias.data ? sight.queries : 0));
   for (int64_t query = 0; query < int64_t(bases.size()); ++query) {
     auto row = bias.row(query);
-    float largest = -std::numeric_limits<float>::infinity();
-    int64_t end = sight.endOfAll(query), key = sight.keyNumber;
-    for (int64_t j = sight.firstOfAll(query); j < end && !(largest >= float(kLowBias)); ++j) {
-      if (layout) // to the next computed key
-        j = firstComputed(*layout, (sight.queryNumber + query) / layout->size, j + key, end + key) -
-            key;
-      if (j < end)
-        largest = std::max(largest, float(row.data[j * row.stride]));
+    int64_t first = sight.firstOfAll(query), end = sight.endOfAll(query), key = sight.keyNumber;
+    float largest = kNone;
+    if (!layout)
+      largest = largestBias(row, first, end);
+    while (layout && first < end && !(largest >= float(kLowBias))) { // block by block
+      int64_t size = layout->size, blockRow = (sight.queryNumber + query) / size;
+      first = firstComputed(*layout, blockRow, first + key, end + key) - key;
+      int64_t blockEnd = std::min(((first + key) / size + 1) * size - key, end);
+      largest = std::max(largest, largestBias(row, first, blockEnd));
+      first = blockEnd;
     }
     bases[size_t(query)] = baseOf(largest);
   }
@@ -110,7 +130,6 @@ MASK_ROW(const BFloat16)
 
 namespace {
 
-constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// The running maximum (of scale * S) and sum per query of one head, their bases, and the blocks that each tile

@@ -70,22 +70,23 @@ template <typename T> struct Bias {
 };
 
 /// The base of a query (attention_base.h), for all lanes of a warp. They look at keys until one has a bias that is not
-/// low: the first 32 ones, unless a mask hides these.
+/// low: of the last 32 that the query sees, or else of the first 32, and so on.
 template <typename T, bool kRuns>
 __device__ float baseOf(const Bias<T> &bias, const Sight<int64_t, true, kRuns> &sight,
                         const HeadBlocks &blocks, int64_t b, int64_t h, int64_t query) {
   if (!bias || query >= sight.queries)
     return 0.0f;
   int lane = int(threadIdx.x) % kWarp;
-  int64_t number = sight.queryNumber + query, end = sight.keyNumber + sight.endOfAll(query);
-  float largest = Largest::kNone;
-  for (int64_t first = sight.keyNumber + sight.firstOfAll(query);
-       first < end && !(largest >= float(kLowBias)); first += kWarp) {
-    int64_t key = first + lane;
-    bool seen = key < end && blocks.meet(number, number, key, key + 1);
-    float own = seen ? bias.at(b, h, query, key) : Largest::kNone;
-    largest = Largest::of(largest, overWarp<Largest>(own));
-  }
+  int64_t number = sight.queryNumber + query, first = sight.keyNumber + sight.firstOfAll(query),
+          end = sight.keyNumber + sight.endOfAll(query);
+  auto ofWarp = [&](int64_t from) {
+    int64_t key = from + lane;
+    bool seen = key >= first && key < end && blocks.meet(number, number, key, key + 1);
+    return overWarp<Largest>(seen ? bias.at(b, h, query, key) : Largest::kNone);
+  };
+  float largest = ofWarp(end - kWarp);
+  for (; first < end - kWarp && !(largest >= float(kLowBias)); first += kWarp)
+    largest = Largest::of(largest, ofWarp(first));
   return partita_rt::baseOf(largest);
 }
 

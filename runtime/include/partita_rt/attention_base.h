@@ -14,7 +14,7 @@ constexpr double kLowBias = -64.0;
 /// Returns the base of a query, given the largest bias of the keys that it sees, of the full sequence, whatever part
 /// of them a call has. The logarithm of a softmax's denominator is stored for the backward pass, and from one step
 /// of a ring to the next. Where a mask hides all keys by a finite number (the lowest float, -1e9), that number
-/// would absorb it, and with it how many keys there were: so
+/// would absorb the logarithm, and the number of keys would be lost. Therefore
 ///
 ///     score = (scale * q.k + bias) - base;    logSumExp = log(sum of exp(score))
 ///

@@ -12,6 +12,7 @@ PLANS = [  # model, ranks of cp, further options
     ("families/mistral_dynamo", 4, ["--dim", "sequence=64"]), ("further/falcon_dynamo", 2, []), ("further/bloom_dynamo", 4, []),
     (T5, 2, ["--dim", "decoder_sequence=8"]), (T5, 4, ["--dim", "sequence=128", "--dim", "decoder_sequence=32"]),
     ("families/gpt2_dynamo", 4, ["--dim", "sequence=32", "--sparse-attention", "mode=sliding-window,block=2"]),
+    (LLAMA, 4, ["--dim", "sequence=64", "--sparse-attention", "mode=sliding-window,block=2,num_sliding_window_blocks=29"]),
 ]
 LINE = re.compile(r"(?:forward|backward) +\d+ x (shift|all_to_all|all_gather|reduce_scatter) over cp, ([\d,]+) bytes")
 
