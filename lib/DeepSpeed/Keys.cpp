@@ -78,8 +78,11 @@ const Key *partita::config::nearestKey(StringRef path) {
   copy_if(all, std::back_inserter(beside), [&](const Key *key) { return key->block() == block; });
   if (const Key *key = nearestOf(beside, farthestError(name)))
     return key;
-  // The right word in another block, or nearly so.
-  return nearestOf(all, farthestError(name) / 2);
+  // The right word in another block, or nearly so; not one that several blocks have, of which none is meant.
+  const Key *other = nearestOf(all, farthestError(name) / 2);
+  bool isOnlyOne =
+      other && count_if(all, [&](const Key *key) { return key->name() == other->name(); }) == 1;
+  return isOnlyOne ? other : nullptr;
 }
 
 std::string partita::config::describeShape(const Shape &shape) {

@@ -20,11 +20,16 @@ struct Rows {
 
 static const Tensor *optional(Inputs in, size_t i) { return i < in.size() ? in[i] : nullptr; }
 
-static LogicalResult checkToken(Operation *op, int64_t token, const Rows &rows, int64_t position) {
-  if (token >= 0 && token < rows.full)
+/// `what`: of what the rows are.
+static LogicalResult checkIndex(Operation *op, const char *what, int64_t index, const Rows &rows,
+                                int64_t position) {
+  if (index >= 0 && index < rows.full)
     return success();
-  return op->emitError() << "token " << token << " at position " << position
-                         << " is outside the vocabulary of " << rows.full;
+  return op->emitError() << "index " << index << " at position " << position << " is outside 0 .. "
+                         << rows.full - 1 << ", the " << what;
+}
+static LogicalResult checkLabel(Operation *op, int64_t label, const Rows &rows, int64_t position) {
+  return checkIndex(op, "classes of a label", label, rows, position);
 }
 
 static LogicalResult embedding(tx::EmbeddingOp op, Inputs in, Outputs out) {
@@ -32,7 +37,7 @@ static LogicalResult embedding(tx::EmbeddingOp op, Inputs in, Outputs out) {
   Rows rows(op.getTable(), 0, optional(in, 2));
   for (int64_t i = 0; i < in[1]->size(); ++i) {
     int64_t token = in[1]->ints[i];
-    if (failed(checkToken(op, token, rows, i)))
+    if (failed(checkIndex(op, "rows of the table", token, rows, i)))
       return failure();
     for (int64_t j = 0; j < width && rows.has(token); ++j)
       out[0].copyElement(i * width + j, *in[0], (token - rows.first) * width + j);
@@ -45,7 +50,7 @@ static LogicalResult embeddingGrad(tx::EmbeddingGradOp op, Inputs in, Outputs ou
   Rows rows(op.getDtable(), 0, optional(in, 2));
   for (int64_t i = 0; i < in[0]->size(); ++i) {
     int64_t token = in[0]->ints[i];
-    if (failed(checkToken(op, token, rows, i)))
+    if (failed(checkIndex(op, "rows of the table", token, rows, i)))
       return failure();
     if (op.getPadding() == token)
       continue;
@@ -116,7 +121,7 @@ static LogicalResult crossEntropy(tx::CrossEntropyOp op, Inputs in, Outputs out)
   for (int64_t i = 0; i < in[1]->size(); ++i) {
     const double *x = in[0]->reals.data() + i * n;
     int64_t label = in[1]->ints[i];
-    if (label != ignored && failed(checkToken(op, label, rows, i)))
+    if (label != ignored && failed(checkLabel(op, label, rows, i)))
       return failure();
     out[1].reals[i] = logSumExp(x, n);
     out[0].reals[i] = label == ignored ? 0 : out[1].reals[i] - x[label];
@@ -131,7 +136,7 @@ static LogicalResult tokenLoss(tx::TokenLossOp op, Inputs in, Outputs out) {
     int64_t label = in[1]->ints[i];
     if (label == ignored)
       continue;
-    if (failed(checkToken(op, label, rows, i)))
+    if (failed(checkLabel(op, label, rows, i)))
       return failure();
     if (rows.has(label))
       out[0].reals[i] = in[2]->reals[i] - in[0]->reals[i * n + label - rows.first];
@@ -148,7 +153,7 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
     int64_t label = in[1]->ints[i];
     if (label == ignored)
       continue;
-    if (failed(checkToken(op, label, rows, i)))
+    if (failed(checkLabel(op, label, rows, i)))
       return failure();
     double lse = in[2]->reals[i]; // of the whole row: a shard of the logits does not know it
     for (int64_t j = 0; j < std::min(n, rows.full - rows.first); ++j)
@@ -169,7 +174,7 @@ static LogicalResult forCountedTokens(Op op, Inputs in, Visit visit) {
     int64_t label = in[2]->ints[i];
     if (label == static_cast<int64_t>(op.getIgnoreIndex()))
       continue;
-    if (failed(checkToken(op, label, rows, i)))
+    if (failed(checkLabel(op, label, rows, i)))
       return failure();
     for (int64_t j = 0; j < n; ++j) {
       logits[j] = 0;

@@ -37,7 +37,7 @@ std::string HeadExchange::advice(tx::AttentionOp op, int64_t others) const {
   std::string name = axes.dealingAxis().str(), sizes;
   if (heads % (axes.dealingRanks() * others) != 0)
     for (int64_t size = 2; size * others <= heads; ++size)
-      if (heads % (size * others) == 0)
+      if (heads % (size * others) == 0 && op.getQ().getType().getDimSize(1) % size == 0)
         sizes += (sizes.empty() ? " = " : " or ") + std::to_string(size);
   if (name == par::kContextAxis)
     return "; take ring" + (sizes.empty() ? "" : ", or " + name + sizes);

@@ -144,8 +144,9 @@ private:
     if (!any)
       return module.emitError()
              << "context parallelism (mesh axis '" << axes.axis.getValue()
-             << "') finds nothing to split: no attention is over the sequence of an "
-                "input; take dp instead";
+             << "') finds nothing to split: no shards of an input's sequence reach an "
+                "attention, since there is none over it, or an op before it needs it in full; "
+                "take dp instead";
     return success();
   }
 
@@ -250,7 +251,7 @@ private:
         return error << problem << heads().advice(op, others.back());
       }
       deals &= problem.empty();
-      mustDeal |= !ringProblem(op).empty();
+      mustDeal |= !ringProblem(op, others.back()).empty();
       ring += bytes.ofRing(op);
       exchanged += bytes.ofExchange(op, others.back(), independent(op));
     }
@@ -263,7 +264,7 @@ private:
         heads().insert(op, parts, /*runs=*/1); // which of them stay, the walk decides
         continue;
       }
-      if (std::string problem = ringProblem(op); !problem.empty())
+      if (std::string problem = ringProblem(op, parts); !problem.empty())
         return op.emitError(problem);
       op.setRingAttr(axes.axis);
     }
@@ -279,27 +280,36 @@ private:
   }
 
   /// Queries and keys are dealt out alike: one of the two lengths has to divide the other.
-  /// Says why it cannot be so, and what to do; empty if it can.
-  std::string ringProblem(tx::AttentionOp op) {
+  /// Says why it cannot be so, and what to do; empty if it can. `others`: ranks of tp that split its heads. Ranks that
+  /// do not divide the sequence at all are reported by the walk, which knows which lengths would do.
+  std::string ringProblem(tx::AttentionOp op, int64_t others) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
     if (std::min(s, t) < 1 || std::max(s, t) % std::min(s, t) != 0)
       return llvm::formatv(
           "context parallelism in a ring deals out {0} queries and {1} keys of one "
           "attention alike, for which one number has to divide the other; take "
-          "lengths of which one divides the other, or {2}",
-          s, t, withoutRing());
-    if (op.getBlocksAttr() && !dividesIntoBlocks(op))
-      return llvm::formatv("skips blocks of {0} positions (--sparse-attention, or a constant mask "
-                           "of the model's), and {1} = {2} does not divide {3} positions into "
-                           "whole ones; take a smaller block, another size of {1}, or {4}",
-                           op.getBlocks()->getSize(), axes.axis.getValue(), axes.ranks, s,
-                           withoutRing());
+          "lengths of which one divides the other{2}",
+          s, t, withoutRing(op, others));
+    if (op.getBlocksAttr() && s % axes.ranks == 0 && !dividesIntoBlocks(op)) {
+      int64_t size = op.getBlocks()->getSize();
+      return llvm::formatv("this attention skips blocks of {0} positions (--sparse-attention, or a "
+                           "constant mask of the model's), and {1} = {2} does not divide {3} "
+                           "positions into whole ones; take {4}another size of {1}{5}",
+                           size, axes.axis.getValue(), axes.ranks, s,
+                           size > 1 ? "a smaller block, or " : "", withoutRing(op, others));
+    }
     return "";
   }
 
-  std::string withoutRing() const {
-    return axes.headsAxis ? "all of these ranks as " + axes.headsAxis.str()
-                          : "--context-parallel all-to-all";
+  /// What else to do, if an exchange of heads among all ranks is possible.
+  std::string withoutRing(tx::AttentionOp op, int64_t others) const {
+    ContextAxes all;
+    all.axis = axes.dealingAxis();
+    all.ranks = axes.ranks * axes.headParts;
+    if (!HeadExchange(all).problem(op, others).empty())
+      return "";
+    return axes.headsAxis ? ", or all of these ranks as " + axes.headsAxis.str()
+                          : ", or --context-parallel all-to-all";
   }
 
   static bool isInRing(tx::AttentionOp op, const SequenceSplit &sequence,

@@ -221,7 +221,11 @@ static constexpr ErrorCase errorCases[] = {
     {R"({"sparse_attention": {"mode": "bigbird", "attention": "unidirectional"}})", "1:55",
      "is unidirectional, which DeepSpeed does not pass on to mode bigbird"},
     {R"({"sparse_attention": {"mode": "variable", "local_window_blocks": [2, "x"]}})", "1:66",
-     "expected a list of integers"},
+     "expected a list of one integer or more"},
+    {R"({"sparse_attention": {"mode": "variable", "global_block_indices": []}})", "1:67",
+     "expected a list of one integer or more"},
+    {R"({"sparse_attention": {"enabled": true}})", "1:23",
+     "unknown key 'sparse_attention.enabled'"},
     {R"({"sparse_attention": {"mode": "sliding-window"}})", "1:31",
      "expected one of fixed, dense, variable, bigbird, bslongformer"},
     {R"({"bf16": {"enabled": true, "bf16_optimizer_states": true}})", "1:53",
@@ -332,6 +336,21 @@ TEST(Combinations, UlyssesWithinARing) {
   outcome = resolveText(R"({"sequence_parallel_size": 4})", factsOf({{"cp", 4}, {"ulysses", 2}}));
   EXPECT_FALSE(outcome.ok);
   EXPECT_NE(outcome.said.find("axis ulysses has 2 ranks; give --mesh dp=N,ulysses=4"),
+            std::string::npos)
+      << outcome.said;
+  outcome = resolveText(R"({"sequence_parallel_size": 1})", factsOf({{"ulysses", 2}}));
+  EXPECT_NE(outcome.said.find("is 1, but the mesh's axis ulysses has 2 ranks; give --mesh dp=N"),
+            std::string::npos)
+      << outcome.said;
+}
+
+TEST(Combinations, AnotherWayThanDeepSpeedsIsAContradiction) {
+  Facts facts = factsOf({{"cp", 2}});
+  facts.commandLine["context-parallel"] = "ring";
+  Outcome outcome = resolveText(R"({"sequence_parallel_size": 2})", facts);
+  EXPECT_FALSE(outcome.ok);
+  EXPECT_NE(outcome.said.find("'sequence_parallel_size' asks for --context-parallel all-to-all, "
+                              "but the command line says --context-parallel ring"),
             std::string::npos)
       << outcome.said;
 }

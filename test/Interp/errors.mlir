@@ -17,7 +17,7 @@ func.func @f() -> tensor<2x2xf32> {
   return %0 : tensor<2x2xf32>
 }
 // RUN: not partita-interp %t/token.mlir 2>&1 | FileCheck %s --check-prefix=TOKEN --implicit-check-not=error:
-// TOKEN: token.mlir:4:8: error: token 3 at position 1 is outside the vocabulary of 3
+// TOKEN: token.mlir:4:8: error: index 3 at position 1 is outside 0 .. 2, the rows of the table
 
 //--- take.mlir
 func.func @f(%x: tensor<2x3x2xf32>) -> tensor<2x1x2xf32> {
@@ -35,7 +35,7 @@ func.func @f(%x: tensor<1x2xf32>) -> tensor<1xf32> {
   return %loss : tensor<1xf32>
 }
 // RUN: not partita-interp %t/label.mlir 2>&1 | FileCheck %s --check-prefix=LABEL --implicit-check-not=error:
-// LABEL: label.mlir:3:{{.*}}: error: token -1 at position 0 is outside the vocabulary of 2
+// LABEL: label.mlir:3:{{.*}}: error: index -1 at position 0 is outside 0 .. 1, the classes of a label
 
 //--- shard.mlir
 module attributes {par.mesh = #par.mesh<dp = 2>} {

@@ -116,7 +116,7 @@ module attributes {pipe.stage = 1} {
   }
 }
 // RUN: not partita-interp %t/fails.mlir --entry f 2>&1 | FileCheck %s --check-prefix=FAILS --implicit-check-not=error:
-// FAILS: fails.mlir:11:10: error: token 3 at position 1 is outside the vocabulary of 3
+// FAILS: fails.mlir:11:10: error: index 3 at position 1 is outside 0 .. 2, the rows of the table
 
 //--- twice.mlir
 module attributes {pipe.stage = 0} {}

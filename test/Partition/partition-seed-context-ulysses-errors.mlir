@@ -32,11 +32,11 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
 
 // The two lengths that a ring deals out, of which an exchange alone would know nothing.
 module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
-  func.func @lengths(%q: tensor<2x8x2x4xf32> {train.batch = 0}, %k: tensor<2x12x2x4xf32> {train.batch = 0}) -> tensor<2x8x2x4xf32> {
+  func.func @lengths(%q: tensor<2x8x4x4xf32> {train.batch = 0}, %k: tensor<2x12x4x4xf32> {train.batch = 0}) -> tensor<2x8x4x4xf32> {
     // expected-error@+1 {{8 queries and 12 keys of one attention alike, for which one number has to divide the other; take lengths of which one divides the other, or all of these ranks as ulysses}}
     %out, %lse = tx.attention %q, %k, %k scale 0.5
-      : (tensor<2x8x2x4xf32>, tensor<2x12x2x4xf32>, tensor<2x12x2x4xf32>) -> (tensor<2x8x2x4xf32>, tensor<2x2x8xf32>)
-    return %out : tensor<2x8x2x4xf32>
+      : (tensor<2x8x4x4xf32>, tensor<2x12x4x4xf32>, tensor<2x12x4x4xf32>) -> (tensor<2x8x4x4xf32>, tensor<2x4x8xf32>)
+    return %out : tensor<2x8x4x4xf32>
   }
 }
 

@@ -141,7 +141,7 @@ TYPED_TEST(HalfKernels, Embedding) {
   ids[7] = vocabulary;
   EXPECT_EQ(
       errorOf([&] { embeddingBackward(ntable.data(), ndy.data(), ids.data(), n, width, 20); }),
-      "embedding: id 20 at position 7 is outside 0 .. 19");
+      "embedding: index 20 at position 7 (of this rank) is outside 0 .. 19, the rows of the table");
 }
 
 TYPED_TEST(HalfKernels, Take) {

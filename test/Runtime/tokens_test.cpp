@@ -55,11 +55,13 @@ TEST(Embedding, AddsCompleteSums) {
 TEST(Embedding, RefusesIdsOutsideTheVocabulary) {
   int64_t ids[] = {1, 10};
   float table[20] = {}, y[4];
-  EXPECT_EQ(errorOf([&] { embeddingForward(y, ids, table, 2, 2, 10); }),
-            "embedding: id 10 at position 1 is outside 0 .. 9");
+  EXPECT_EQ(
+      errorOf([&] { embeddingForward(y, ids, table, 2, 2, 10); }),
+      "embedding: index 10 at position 1 (of this rank) is outside 0 .. 9, the rows of the table");
   ids[0] = -1;
-  EXPECT_EQ(errorOf([&] { embeddingBackward(table, y, ids, 2, 2, 10); }),
-            "embedding: id -1 at position 0 is outside 0 .. 9");
+  EXPECT_EQ(
+      errorOf([&] { embeddingBackward(table, y, ids, 2, 2, 10); }),
+      "embedding: index -1 at position 0 (of this rank) is outside 0 .. 9, the rows of the table");
 }
 
 TEST(Take, LooksIntoEachTable) {

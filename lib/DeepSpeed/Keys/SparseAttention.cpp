@@ -84,7 +84,7 @@ static bool append(Resolver &r, const Key &key, std::string &text) {
   if (given->value->kind != Value::List || given->value->items.empty() ||
       !all_of(given->value->items, isNumber))
     return r.fail(key.path, r.name(key.path) + " is " + given->value->toJson() +
-                                ", expected a list of integers");
+                                ", expected a list of one integer or more");
   text += join(map_range(given->value->items,
                          [](const Value &item) { return std::to_string(item.integer); }),
                ":");

@@ -68,12 +68,13 @@ static bool checkTensor(Resolver &r, StringRef path) {
 /// DeepSpeed has no other way to split a sequence than Ulysses'.
 static bool checkSequence(Resolver &r) {
   int64_t size = r.integer(kSequence);
-  if (!r.has(kSequence) || size <= 1)
+  if (!r.has(kSequence))
     return true;
   if (r.size("ulysses") > 1)
-    return checkAxis(r, kSequence, size, "ulysses", "dp=N,ulysses=" + std::to_string(size));
-  return checkAxis(r, kSequence, size, "cp", "dp=N,cp=" + std::to_string(size)) &&
-         (r.commandLine("context-parallel") || r.set(kSequence, "context-parallel", "all-to-all"));
+    return checkAxis(r, kSequence, size, "ulysses",
+                     size > 1 ? "dp=N,ulysses=" + std::to_string(size) : "dp=N");
+  return size <= 1 || (checkAxis(r, kSequence, size, "cp", "dp=N,cp=" + std::to_string(size)) &&
+                       r.set(kSequence, "context-parallel", "all-to-all"));
 }
 
 bool partita::config::resolveTensorParallel(Resolver &r) {

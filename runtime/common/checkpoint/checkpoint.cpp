@@ -70,7 +70,9 @@ std::string stepOf(const Program &program) {
   for (const Input &input : program.inputs)
     if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
       return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples of " +
-             std::to_string(input.globalShape.dims[1]) + " tokens";
+             std::to_string(input.globalShape.dims[1]) + " tokens" +
+             (program.documentEnd < 0 ? ""
+                                      : ", packed by token " + std::to_string(program.documentEnd));
   for (const Input &input : program.inputs)
     if (input.batched)
       return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples";
@@ -270,11 +272,12 @@ void checkContinues(const Program &program, const CheckpointFiles &file) {
   auto noted = file.metadata().find("samples_per_step");
   std::string before = noted == file.metadata().end() ? "" : noted->second;
   if (std::string now = stepOf(program); before != now)
-    fail("--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
-         "would not continue; compile with as many (--dim batch, --accumulate), or start a new run "
-         "from its parameters: --init with its folder, and another --checkpoint",
-         before.empty() ? "an unknown number of samples" : before.c_str(),
-         now.empty() ? "none" : now.c_str());
+    fail(
+        "--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
+        "would not continue; compile with the same (--dim batch, --accumulate, --pack), or start a new run "
+        "from its parameters: --init with its folder, and another --checkpoint",
+        before.empty() ? "an unknown number of samples" : before.c_str(),
+        now.empty() ? "none" : now.c_str());
   auto optimizer = file.metadata().find("optimizer"); // absent from older checkpoints
   if (optimizer != file.metadata().end() && optimizer->second != program.optimizer)
     fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "

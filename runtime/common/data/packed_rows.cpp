@@ -41,11 +41,15 @@ PackedRows::PackedRows(const TokenFile &file, const char *option, const std::str
     bool isEnd = file.token(at) == end, isLast = at + 1 == file.tokens();
     ends |= isEnd;
     bool isWhole = isEnd || isLast;
-    documentCount += isWhole;
     int64_t length = at + 1 - begin;
     if (!isWhole && length < sequence)
       continue;
-    place(begin, length); // behind a last document without an end, its row has nothing but padding
+    bool isCut = begin > 0 && file.token(begin - 1) != end; // the rest of a longer document
+    if (isWhole)
+      ++(length > 1 || isCut ? documentCount : emptyCount);
+    if (!isWhole || length > 1)
+      place(begin,
+            length); // behind a last document without an end, its row has nothing but padding
     begin = at + 1;
   }
   if (!ends)

@@ -6,7 +6,8 @@
 // sees nothing from before the cut.
 //
 // Documents go, in the file's order, to the first row that has room for them, of the last 64 that were begun. What
-// remains of a row is filled with the token that ends documents: documents of one token, without labels.
+// remains of a row is filled with the token that ends documents: documents of one token, without labels. Documents of the
+// file that have one token are left out: every row has a label.
 
 #ifndef PARTITA_RT_COMMON_DATA_PACKED_ROWS_H
 #define PARTITA_RT_COMMON_DATA_PACKED_ROWS_H
@@ -24,7 +25,10 @@ public:
              int64_t end);
 
   int64_t rows() const { return int64_t(firstPiece.size()) - 1; }
+  /// Of two tokens or more.
   int64_t documents() const { return documentCount; }
+  /// Of one token, which no row has.
+  int64_t emptyDocuments() const { return emptyCount; }
   /// Positions of rows that have no token of the file.
   int64_t padding() const { return paddingCount; }
 
@@ -47,7 +51,7 @@ private:
   };
   std::vector<Piece> pieces;       ///< row by row
   std::vector<int64_t> firstPiece; ///< of each row, and the end of the last one
-  int64_t documentCount = 0, paddingCount = 0;
+  int64_t documentCount = 0, emptyCount = 0, paddingCount = 0;
 };
 
 } // namespace partita_rt

@@ -136,9 +136,12 @@ public:
   int64_t count() const override { return packed.rows(); }
   std::string text() const override {
     return std::to_string(file.tokens()) + " tokens of " + std::to_string(packed.documents()) +
-           " documents give " + std::to_string(packed.rows()) + " samples of " +
-           std::to_string(sequence) + " tokens, " + std::to_string(packed.padding()) +
-           " of them padding";
+           " documents" +
+           (packed.emptyDocuments()
+                ? " and " + std::to_string(packed.emptyDocuments()) + " of a single token"
+                : "") +
+           " give " + std::to_string(packed.rows()) + " samples of " + std::to_string(sequence) +
+           " tokens, " + std::to_string(packed.padding()) + " of them padding";
   }
   std::string identity() const override { return file.identity(); }
   bool provides(const Input &input) const override {

@@ -13,6 +13,7 @@
 #include "partita_rt/attention_drops.h"
 
 #include <algorithm>
+#include <bitset>
 #include <optional>
 #include <vector>
 
@@ -68,23 +69,22 @@ public:
 
 /// A block of keys, of which each vector is packed when a tile first needs it.
 class PackedKeys {
-  uint64_t packed = 0; ///< a bit per vector
-  static_assert(kKeyVectors <= 64);
+  std::bitset<kKeyVectors> packed; ///< of each vector
 
 public:
   int64_t first = 0, count = 0;
   void begin(int64_t key, const AttentionShape &shape) {
     first = key;
     count = std::min(keyBlock(shape), shape.keySequence - key);
-    packed = 0;
+    packed.reset();
   }
   /// Calls pack(key, keys) for the vectors of a tile's pass that are not packed yet; key: in the block.
   template <typename Pack> void need(const TileColumns &columns, Pack pack) {
     for (int64_t v = 0; v * kPad < columns.count; ++v) {
       int64_t key = columns.keyOf(v);
-      if (packed >> key / kPad & 1)
+      if (packed[size_t(key / kPad)])
         continue;
-      packed |= uint64_t(1) << key / kPad;
+      packed.set(size_t(key / kPad));
       pack(key, std::min(kPad, count - key));
     }
   }

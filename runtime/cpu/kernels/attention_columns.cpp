@@ -82,11 +82,11 @@ TileColumns::TileColumns(const BlockLayout *layout, int64_t query, int64_t queri
         some[vector] |= computed[row][vector];
   }
   for (int64_t vector = 0; vector < all; ++vector) {
-    before[vector] = int8_t(vectors);
+    before[vector] = int16_t(vectors);
     if (!layout || some[vector])
       numbers[vectors++] = int16_t(vector);
   }
-  before[all] = before[all + 1] = int8_t(vectors);
+  before[all] = before[all + 1] = int16_t(vectors);
 }
 
 void TileColumns::compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys) {

@@ -26,7 +26,7 @@ constexpr int64_t kQueryTile = 48;
 /// elements (64 KiB).
 constexpr int64_t kKeyBlock = 256;
 constexpr int64_t kBlockElements = 16384;
-constexpr int64_t kSparseBlocks = 4;
+constexpr int64_t kSparseBlocks = 8;
 constexpr int64_t kKeyVectors = kSparseBlocks * kKeyBlock / kPad;
 
 /// The layout of a head; null: dense.
@@ -52,9 +52,9 @@ std::vector<TileBlocks> tileBlocks(const RunSight &sight, const BlockLayout *lay
 /// the pass.
 class TileColumns {
   int32_t vectors = 0;
-  int16_t numbers[kKeyVectors];   ///< of the gathered vectors of all passes, in the block
-  int8_t before[kKeyVectors + 2]; ///< how many gathered vectors come before each of the block's
-  int64_t firstVector = 0;        ///< of the pass
+  int16_t numbers[kKeyVectors];    ///< of the gathered vectors of all passes, in the block
+  int16_t before[kKeyVectors + 2]; ///< how many gathered vectors come before each of the block's
+  int64_t firstVector = 0;         ///< of the pass
   bool hides = false;       ///< from some query, a key of the pass that it could see otherwise
   int64_t firstQuery, size; ///< of the tile, in the full sequence; of the layout's blocks
   bool sparse;

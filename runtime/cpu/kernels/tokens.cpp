@@ -16,8 +16,9 @@ namespace {
 
 template <typename Id> void checkId(Id id, int64_t position, const TokenRows &rows) {
   if (id < 0 || int64_t(id) >= rows.full)
-    fail("embedding: id %lld at position %lld is outside 0 .. %lld", (long long)id,
-         (long long)position, (long long)rows.full - 1);
+    fail(
+        "embedding: index %lld at position %lld (of this rank) is outside 0 .. %lld, the rows of the table",
+        (long long)id, (long long)position, (long long)rows.full - 1);
 }
 
 /// Adds from[i], for n rows in the order of i, to row rowOf(i) of dst (-1: none).

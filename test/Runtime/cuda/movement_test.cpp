@@ -181,8 +181,9 @@ TEST(Movement, IdsThatAreNone) {
   std::vector<int64_t> ids = {0, 20, 3};
   SimulatedStream stream(rowSumScratch(3, 4));
   embeddingForward(stream, y.data(), ids.data(), table.data(), 3, 4, 5);
-  EXPECT_EQ(errorOf([&] { check(stream.faults); }),
-            "embedding: id 20 at position 1 is outside 0 .. 4");
+  EXPECT_EQ(
+      errorOf([&] { check(stream.faults); }),
+      "embedding: index 20 at position 1 (of this rank) is outside 0 .. 4, the rows of the table");
   stream.faults = {};
   embeddingBackward(stream, gradient.data(), dy.data(), ids.data(), 3, 4, 5);
   EXPECT_EQ(std::accumulate(gradient.begin(), gradient.end(), 0.0f), 8.0f);
