@@ -58,5 +58,6 @@ def train(ranks):
     return shown
 
 
-rounded = json.loads(json.dumps({str(ranks): train(ranks) for ranks in (2, 4)}), parse_float=lambda text: float("%.9g" % float(text)))
-print("{" + ",\n".join('"%s": [\n%s]' % (ranks, ",\n".join(map(json.dumps, rows))) for ranks, rows in rounded.items()) + "}")
+if __name__ == "__main__":
+    rounded = json.loads(json.dumps({str(ranks): train(ranks) for ranks in (2, 4)}), parse_float=lambda text: float("%.9g" % float(text)))
+    print("{" + ",\n".join('"%s": [\n%s]' % (ranks, ",\n".join(map(json.dumps, rows))) for ranks, rows in rounded.items()) + "}")
