@@ -14,6 +14,8 @@ config.name = "partita"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Data", "Golden", "Inputs"]
+if not lit_config.params.get("long"):  # test/long
+    config.excludes.append("Long")
 config.test_source_root = os.path.join(config.partita_source, "test")
 config.test_exec_root = os.path.join(config.partita_build, "test")
 

@@ -137,11 +137,13 @@ void Layout::set(StringAttr axis, Kind kind) {
     flat.push_back(axis);
 }
 
-/// Does this split stand inside the new one? The order does not depend on which was requested first: tp splits
-/// what cp leaves of a sequence.
+/// Does this split stand inside the new one? The order does not depend on which was requested first: ulysses splits
+/// what cp leaves of a sequence, and tp what both leave.
 static bool standsInside(const AxisSplit &split, StringAttr axis, const Blocks &blocks) {
   if (split.blocks.count != blocks.count)
     return split.blocks.count > blocks.count;
+  if (axis == kContextAxis && split.axis == kHeadsAxis)
+    return true;
   return par::splits(axis, Splits::Context) && par::splits(split.axis, Splits::Weights);
 }
 

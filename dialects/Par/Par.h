@@ -85,6 +85,7 @@ inline constexpr AxisRow kAxes[] = {
     {"dp", "data parallel", Splits::Batch},
     {"fsdp", "the same, with the model's state shared by --zero-stage", Splits::Batch},
     {"cp", "context parallel", Splits::Context},
+    {"ulysses", "context parallel by heads, within a ring of cp", Splits::Context},
     {"tp", "tensor parallel", Splits::Weights},
 };
 /// Returns the axis's row, or null.
@@ -103,9 +104,11 @@ constexpr llvm::StringLiteral axisThatSplits(Splits what) {
 inline constexpr llvm::StringLiteral kTensorAxis = axisThatSplits(Splits::Weights);
 /// The axis whose ranks share out the positions of every sequence.
 inline constexpr llvm::StringLiteral kContextAxis = axisThatSplits(Splits::Context);
+/// The axis that splits again what kContextAxis leaves, and exchanges heads where that one passes keys on.
+inline constexpr llvm::StringLiteral kHeadsAxis = "ulysses";
 /// Returns true if tensors can be split over this axis, so that a #par.mesh may have it.
 bool splitsTensors(llvm::StringRef axis);
-/// Returns the names of these axes: "dp, fsdp, cp, tp".
+/// Returns the names of these axes: "dp, fsdp, cp, ulysses, tp".
 std::string tensorAxisNames();
 
 /// Reports an error and fails if the op's module has a mesh without the axis.

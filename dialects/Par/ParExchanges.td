@@ -12,22 +12,23 @@ def Par_AllToAllOp : Par_Op<"all_to_all", [Pure, Linear, CollectiveInterface, De
   let description = [{
     Every rank sends every other one a block of its shard. Its adjoint is the inverse. Created by `partition-seed-context` around an attention
     that is split by heads where everything else is split along the sequence (Jacobs et al., arXiv 2309.14509); becomes an `rt` call,
-    and a copy that packs or unpacks blocks, in the lower phase. Heads that tp splits, too, are as many `blocks`, each of which the axis splits.
+    and a copy that packs or unpacks blocks, in the lower phase. Heads that tp splits, too, are as many `blocks`, each of which the axis splits;
+    so are `runs` of the sequence, the outer dimension of the two, where a ring around the exchange deals out several chunks of it.
 
         %1 = par.all_to_all %0 over "cp" from 1 to 2
            : tensor<2x8x4x64xf32, #par.place<[2, 16 @cp, 4, 64]>> -> tensor<2x16x2x64xf32, #par.place<[2, 16, 4 @cp, 64]>>
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$from, I64Attr:$to, DefaultValuedAttr<I64Attr, "1">:$blocks,
-                       OptionalAttr<StrAttr>:$reason);
+                       OptionalAttr<StrAttr>:$reason, DefaultValuedAttr<I64Attr, "1">:$runs);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $value `over` $axis `from` $from `to` $to (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+    $value `over` $axis `from` $from `to` $to (`in` $blocks^ `blocks`)? (`of` $runs^ `runs`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
   }];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = CollectiveOverAxis<"AllToAll">.declaration # [{
-    /// The blocks of a dimension that it splits: of the sequence, which is the outer one, there is one.
-    int64_t blocksAlong(uint64_t dim) { return dim == std::max(getFrom(), getTo()) ? int64_t(getBlocks()) : 1; }
+    /// The blocks of a dimension that it splits: runs of the sequence, which is the outer one.
+    int64_t blocksAlong(uint64_t dim) { return int64_t(dim == std::max(getFrom(), getTo()) ? getBlocks() : getRuns()); }
   }];
 }
 

@@ -201,9 +201,12 @@ LogicalResult AllToAllOp::verify() {
   if (failed(verifyAxis(*this, getAxisAttr())))
     return failure();
   auto from = static_cast<int64_t>(getFrom()), to = static_cast<int64_t>(getTo());
-  if (from < 0 || to < 0 || from == to || std::max(from, to) >= type.getRank() || getBlocks() < 1)
+  if (from < 0 || to < 0 || from == to || std::max(from, to) >= type.getRank())
     return emitOpError() << "from dimension " << from << " to " << to << " of " << type
                          << ", of which both must be dimensions";
+  if (static_cast<int64_t>(getBlocks()) < 1 || static_cast<int64_t>(getRuns()) < 1)
+    return emitOpError() << "has blocks " << static_cast<int64_t>(getBlocks()) << " and runs "
+                         << static_cast<int64_t>(getRuns()) << ", of which there are at least 1";
   if (isUnplaced(type, result)) {
     if (type == result)
       return success();
@@ -228,7 +231,7 @@ static_assert(partita_rt::rowOf(AllToAllOp::kKind).conjugate == AllToAllOp::kKin
 SmallVector<Value> AllToAllOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   return {AllToAllOp::create(builder, getLoc(), cotangentType(getValue().getType()), cotangents[0],
                              getAxisAttr(), getToAttr(), getFromAttr(), getBlocksAttr(),
-                             builder.getStringAttr("gradient"))
+                             builder.getStringAttr("gradient"), getRunsAttr())
               .getResult()};
 }
 

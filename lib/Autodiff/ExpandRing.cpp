@@ -4,6 +4,8 @@
 // with: in step j it has those of the rank j places before it. The next ones travel during a step: their
 // shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
 // arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
+// There a rank's own keys come last, beside the way home, and the first shift begins with the layer's backward
+// pass: else neither had work beside it.
 // Steps in which no rank sees a key are omitted; behind the last of the others, so are their shifts.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -13,6 +15,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "partita/Autodiff/Passes.h"
 
 namespace partita {
@@ -43,11 +46,14 @@ public:
                               op.getBlocksAttr())),
         last(std::max(withWork.find_last(), 0)) {}
 
-  /// Calls work(step, k, v) for every step with keys that a rank sees.
-  template <typename F> void steps(F work) {
+  /// Calls work(step, k, v) for every step with keys that a rank sees. The first shift stands before `place`.
+  template <typename F> void steps(Operation *place, F work) {
     for (int64_t step = 0; step <= last; ++step) {
       Value ownK = k, ownV = v;
       if (step < last) {
+        OpBuilder::InsertionGuard guard(builder);
+        if (step == 0)
+          builder.setInsertionPoint(place);
         auto next = shift({k, v}, /*back=*/false, passed);
         k = next[0];
         v = next[1];
@@ -136,7 +142,7 @@ private:
 void expand(tx::AttentionOp op) {
   Ring<tx::AttentionOp> ring(op, "keys and values");
   Value out, lse, firstQuery = ring.firstOf(ring.queries, 0);
-  ring.steps([&](int64_t step, Value k, Value v) {
+  ring.steps(op, [&](int64_t step, Value k, Value v) {
     // A query that has seen no key so far may see one in a later step.
     UnitAttr zeroHidden = step < ring.last ? ring.builder.getUnitAttr() : op.getZeroHiddenAttr();
     auto made = tx::AttentionStepOp::create(
@@ -153,43 +159,93 @@ void expand(tx::AttentionOp op) {
   op.erase();
 }
 
-void expand(tx::AttentionGradOp op) {
-  Ring<tx::AttentionGradOp> ring(op, "keys and values again");
-  Value dq, dbias, firstQuery = ring.firstOf(ring.queries, 0);
-  SmallVector<Value> own(2),
-      passing(2); // gradients of the rank's own keys and values; of those that pass by
-  int64_t at = 0; // the places that the passing ones have travelled
+/// Returns the ops of `block` that the value is another form of its source by (reshapes, transposes), the last one first.
+SmallVector<Operation *> formsOf(Value value, Block *block) {
+  SmallVector<Operation *> forms;
+  for (Operation *op = value.getDefiningOp();
+       op && op->getBlock() == block && op->getNumOperands() == 1 && isPure(op);
+       op = op->getOperand(0).getDefiningOp())
+    forms.push_back(op);
+  return forms;
+}
+
+/// Returns the op before which keys and values can start their way in the backward pass: the first one of the layer,
+/// whose matmuls are work beside it.
+Operation *beginOfBackward(tx::AttentionGradOp op) {
+  Block *block = op->getBlock();
+  Operation *place = op;
+  train::LayerAttr layer = train::LayerAttr::of(op);
+  while (Operation *before = place->getPrevNode()) {
+    if (!layer || train::LayerAttr::of(before) != layer || isa<tx::AttentionGradOp>(before))
+      break;
+    place = before;
+  }
+  for (Value passing : {op.getK(), op.getV()}) {
+    SmallVector<Operation *> forms = formsOf(passing, block);
+    Value source = forms.empty() ? passing : forms.back()->getOperand(0);
+    if (Operation *definer = source.getDefiningOp();
+        definer && definer->getBlock() == block && !definer->isBeforeInBlock(place))
+      place = definer->getNextNode();
+    for (Operation *form : llvm::reverse(forms))
+      if (place->isBeforeInBlock(form))
+        form->moveBefore(place);
+      else if (place == form)
+        place = form->getNextNode();
+  }
+  return place;
+}
+
+/// One step of the backward pass, added to dq.
+tx::AttentionStepGradOp stepGrad(Ring<tx::AttentionGradOp> &ring, int64_t step, Value k, Value v,
+                                 Value dq) {
+  tx::AttentionGradOp op = ring.op;
   SmallVector<Type> types{ring.sumType(op.getDq()), ring.sumType(op.getDk()),
                           ring.sumType(op.getDv())};
   if (op.getDbias())
     types.push_back(ring.sumType(op.getDbias()));
-  ring.steps([&](int64_t step, Value k, Value v) {
+  return tx::AttentionStepGradOp::create(
+      ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
+      /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(),
+      op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(), ring.firstOf(ring.queries, 0),
+      ring.firstOf(ring.keys, step), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
+      op.getZeroHiddenAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
+      op.getBlocksAttr(), ring.behind(step), op.getRingAttr());
+}
+
+void expand(tx::AttentionGradOp op) {
+  Ring<tx::AttentionGradOp> ring(op, "keys and values again");
+  Value dq, dbias;
+  SmallVector<Value> passing(2); // gradients of the keys and values that pass by
+  int64_t at = 0;                // the places that they have travelled
+  bool sees = ring.withWork.test(0);
+  auto work = [&](int64_t step, Value k, Value v) {
+    auto made = stepGrad(ring, step, k, v, dq);
+    dq = made.getDq();
+    dbias = ring.add(dbias, made.getDbias());
+    return made;
+  };
+  ring.steps(beginOfBackward(op), [&](int64_t step, Value k, Value v) {
+    if (step == 0)
+      return; // the last one, below
     // The sums so far travel beside this step, which is added to them.
     for (; passing[0] && at < step; ++at)
       passing = ring.shift(passing, /*back=*/false, "gradients of keys and values");
     at = step;
-    auto made = tx::AttentionStepGradOp::create(
-        ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
-        /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(),
-        op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(), firstQuery,
-        ring.firstOf(ring.keys, step), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
-        op.getZeroHiddenAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
-        op.getBlocksAttr(), ring.behind(step), op.getRingAttr());
-    dq = made.getDq();
-    dbias = ring.add(dbias, made.getDbias());
-    if (step == 0)
-      own = {made.getDk(), made.getDv()};
-    else
-      passing = {ring.add(passing[0], made.getDk()), ring.add(passing[1], made.getDv())};
+    auto made = work(step, k, v);
+    passing = {ring.add(passing[0], made.getDk()), ring.add(passing[1], made.getDv())};
   });
   if (passing[0]) {
     bool back = at < ring.ranks - at; // the shorter way home
     for (int64_t left = back ? at : ring.ranks - at; left > 0; --left)
       passing = ring.shift(passing, back, "gradients of keys and values");
   }
+  if (sees || !passing[0]) {
+    auto own = work(0, op.getK(), op.getV());
+    passing = {ring.add(passing[0], own.getDk()), ring.add(passing[1], own.getDv())};
+  }
   ring.replace(cast<OpResult>(op.getDq()), dq);
-  ring.replace(cast<OpResult>(op.getDk()), ring.add(passing[0], own[0]));
-  ring.replace(cast<OpResult>(op.getDv()), ring.add(passing[1], own[1]));
+  ring.replace(cast<OpResult>(op.getDk()), passing[0]);
+  ring.replace(cast<OpResult>(op.getDv()), passing[1]);
   if (op.getDbias())
     ring.replace(cast<OpResult>(op.getDbias()), dbias);
   op.erase();

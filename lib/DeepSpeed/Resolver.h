@@ -107,11 +107,9 @@ public:
   /// Returns the number of ranks that the batch is split over.
   int64_t dataParallel() const { return size("dp") * size("fsdp"); }
   /// The ranks that have the same parameters, over which ZeRO can shard the model's state.
-  int64_t sharing() const { return dataParallel() * size("cp"); }
+  int64_t sharing() const { return dataParallel() * size("cp") * size("ulysses"); }
   /// Do ranks have gradients of the same parameters? Those of key heads that several ranks of tp have count for nothing here.
-  bool reducesGradients() const {
-    return dataParallel() > 1 || size("cp") > 1 || planned("sequence-parallel") == "true";
-  }
+  bool reducesGradients() const { return sharing() > 1 || planned("sequence-parallel") == "true"; }
   int64_t elementBytes() const { return precision == "float32" ? 4 : 2; }
 
   /// Finishes once all blocks are read: sorts the entries, reports every "auto" without a value in

@@ -174,9 +174,14 @@ static LogicalResult allToAll(Execution &execution, par::AllToAllOp op, RankInpu
         index[dim] = rest % result.shape[dim];
         rest /= result.shape[dim];
       }
-      int64_t owner = index[from] / source[from];
-      index[from] %= source[from];
-      index[to] += own * result.shape[to];
+      // Of each run of a sequence the ranks have pieces, in order; of heads there is one run on a rank.
+      auto runs = [&](int64_t dim) { return dim < std::max(from, to) ? int64_t(op.getRuns()) : 1; };
+      int64_t piece = source[from] / runs(from),
+              run = index[from] / (piece * int64_t(group.size()));
+      int64_t owner = index[from] / piece % int64_t(group.size());
+      index[from] = run * piece + index[from] % piece;
+      int64_t kept = result.shape[to] / runs(to);
+      index[to] = (index[to] / kept * int64_t(group.size()) + own) * kept + index[to] % kept;
       int64_t at = 0;
       for (auto [number, size] : llvm::zip(index, source))
         at = at * size + number;

@@ -30,6 +30,7 @@ struct Computation {
   Operation *op;
   int64_t cost;
   bool inLastSlot; ///< none is in flight in the pass's other slots
+  bool besideShift;
 };
 
 /// The computation in a block while collectives over one axis are in flight.
@@ -87,10 +88,11 @@ private:
       int64_t cost = analysis::workOf(&op).cost();
       for (auto &[axis, starts] : underWay)
         if (!starts.empty() && cost > 0) {
+          auto startsInLastSlot = [&](CollectiveInterface start) {
+            return start->getBlock() == &block && start->hasAttr(train::TrainDialect::kLast);
+          };
           byAxis[axis].ops.push_back(
-              {&op, cost, llvm::all_of(starts, [&](CollectiveInterface start) {
-                 return start->getBlock() == &block && start->hasAttr(train::TrainDialect::kLast);
-               })});
+              {&op, cost, llvm::all_of(starts, startsInLastSlot), llvm::any_of(starts, isShift)});
           byAxis[axis].cost += cost;
         }
     }
@@ -104,6 +106,10 @@ private:
 
   bool isWorthPolls(CollectiveInterface op) const {
     return op.isStart() && op.getWireBytes() >= leastBytes;
+  }
+
+  static bool isShift(CollectiveInterface start) {
+    return start.getCollectiveKind() == CollectiveKind::Shift;
   }
 
   SmallVector<CollectiveInterface> lastStartsOf(Region &region) const {
@@ -142,10 +148,11 @@ private:
     int64_t interval = std::max<int64_t>({1, flops, every * mean});
     SmallVector<par::PollOp> placed;
     int64_t since = 0;
-    for (auto [op, cost, inLastSlot] : overlapped.ops) {
+    for (auto [op, cost, inLastSlot, besideShift] : overlapped.ops) {
       since += cost;
-      // A poll right before a wait gains nothing.
-      if (since < interval || completedBy(op->getNextNode()))
+      // A poll right before a wait gains nothing. A shift is waited for before the next attention, which takes as long
+      // as several average ops.
+      if (since < (besideShift ? flops.getValue() : interval) || completedBy(op->getNextNode()))
         continue;
       since = 0;
       OpBuilder builder(op->getContext());

@@ -148,7 +148,7 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
     Operation *count = use->getOwner();
     const RulePattern &pattern = propagation.ruleOf(count).operands[use->getOperandNumber()];
     if (auto letter = mayEnter(count, pattern, *all))
-      if (failed(enter(count, *letter)))
+      if (failed(enter(count, *letter, all->isCoarse)))
         return failure();
   }
   if (!apply)
@@ -158,6 +158,8 @@ LogicalResult SequenceSplit::settleInput(BlockArgument argument, bool apply) {
   par::Layout layout = known ? par::Layout::of(known)
                              : par::Layout(cast<RankedTensorType>(argument.getType()).getShape());
   layout.shard(axis, all->dim, placed(*all));
+  if (inside && !all->isCoarse)
+    layout.shard(inside, all->dim, all->blocks);
   function.setArgAttr(number, kArgumentSplit, layout.encoding(function.getContext()));
   ++inputs;
   return success();
@@ -189,6 +191,8 @@ Operation *SequenceSplit::findExchange() {
       MaybeCut want = wanted(use), as = isSplit ? MaybeCut(have->second) : MaybeCut();
       bool isOfAll = ofParameters.contains(use.get()) || independent(use.get()) ||
                      !par::isDifferentiable(use.get().getType());
+      if (isSplit && want && want->sameOutside(*as)) // over `inside`, which deals with each chunk
+        continue;
       if (want != as && (isSplit || !isOfAll)) {
         found = op;
         return WalkResult::interrupt();

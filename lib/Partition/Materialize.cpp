@@ -136,9 +136,10 @@ private:
     Kind wanted = op.getOperandKind();
     if (wanted != Kind::Partial && isIncomplete(value.get(), axis))
       value.set(insertG(value.get(), axis, op));
-    if (uses.contains(value, axis) &&
-        Layout::of(value.get().getType()).kind(axis) == Kind::Invariant)
-      value.set(insertF(value.get(), axis, op));
+    for (StringAttr each : mesh.getAxes())
+      if (uses.contains(value, each) &&
+          Layout::of(value.get().getType()).kind(each) == Kind::Invariant)
+        value.set(insertF(value.get(), each, op));
     Layout layout = Layout::of(value.get().getType());
     if (layout.kind(axis) == Kind::Replicated && !cotangents)
       layout.set(axis, Kind::Invariant);

@@ -114,12 +114,15 @@ bool ReplicatedUses::allWant(Value value, StringAttr axis) {
 void ReplicatedUses::demandOf(par::NarrowOp narrow) {
   OpOperand &use = narrow.getValueMutable();
   Value value = use.get();
-  StringAttr axis = narrow.getAxisAttr();
-  if (!par::splits(axis, par::Splits::Context) || !par::isDifferentiable(value.getType()) ||
-      !independent(value))
+  if (!par::splits(narrow.getAxis(), par::Splits::Context) ||
+      !par::isDifferentiable(value.getType()) || !independent(value))
     return;
-  replicated.insert({value, axis});
-  replicatedUses.insert({&use, axis});
+  for (StringAttr axis : mesh.getAxes()) // also of a narrow of its shard, over another axis
+    if (axis == narrow.getAxisAttr() || (par::splits(axis, par::Splits::Context) &&
+                                         replicated.contains({narrow.getResult(), axis}))) {
+      replicated.insert({value, axis});
+      replicatedUses.insert({&use, axis});
+    }
 }
 
 void ReplicatedUses::demand(Operation *op) {

@@ -30,37 +30,77 @@ struct PartitionSeedContext : partita::impl::PartitionSeedContextPassBase<Partit
     ModuleOp module = getOperation();
     if (failed(expectUnpartitionedForward(*this, module)))
       return signalPassFailure();
-    ranks = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
     if (how != "auto" && how != "ring" && how != "all-to-all") {
       module.emitError() << "--context-parallel: '" << how
                          << "' is unknown; known: auto, ring, all-to-all";
       return signalPassFailure();
     }
-    if (ranks <= 1 && how != "auto") {
-      module.emitError() << "--context-parallel " << how << " splits sequences over mesh axis '"
-                         << par::kContextAxis << "', of which there is one rank; a mesh with "
-                         << par::kContextAxis << "=2 or more has what it splits";
+    if (failed(chooseAxes(module)))
       return signalPassFailure();
-    }
     if (ranks > 1 && failed(split(module)))
       signalPassFailure();
   }
 
 private:
+  /// Chooses the axis of the ring or of the exchange, and the one that exchanges heads within a ring.
+  LogicalResult chooseAxes(ModuleOp module) {
+    par::MeshAttr mesh = par::MeshAttr::of(module);
+    int64_t context = mesh.sizeOf(par::kContextAxis), inside = mesh.sizeOf(par::kHeadsAxis);
+    way = how;
+    if (inside <= 1) {
+      ranks = context;
+      axis = StringAttr::get(&getContext(), par::kContextAxis);
+      if (ranks <= 1 && how != "auto")
+        return module.emitError() << "--context-parallel " << how
+                                  << " splits sequences over mesh axis '" << par::kContextAxis
+                                  << "', of which there is one rank; a mesh with "
+                                  << par::kContextAxis << "=2 or more has what it splits";
+      return success();
+    }
+    auto heads = StringAttr::get(&getContext(), par::kHeadsAxis);
+    if (context <= 1) {
+      ranks = inside;
+      axis = heads;
+      way = "all-to-all";
+      if (how == "ring")
+        return module.emitError() << "--context-parallel ring passes keys on over mesh axis '"
+                                  << par::kContextAxis << "', of which there is one rank; over '"
+                                  << par::kHeadsAxis << "' ranks exchange heads";
+      return success();
+    }
+    ranks = context;
+    axis = StringAttr::get(&getContext(), par::kContextAxis);
+    headsAxis = heads;
+    headParts = inside;
+    way = "ring";
+    if (how == "all-to-all")
+      return module.emitError()
+             << "--context-parallel all-to-all exchanges heads over all ranks that share a "
+                "sequence, of which mesh axis '"
+             << par::kHeadsAxis << "' has a part; take ring, which does so over " << par::kHeadsAxis
+             << " alone, or put all of these ranks on one axis";
+    return success();
+  }
+
   LogicalResult split(ModuleOp module) {
     SmallVector<tx::AttentionOp> attentions;
     module.walk([&](tx::AttentionOp op) { attentions.push_back(op); });
-    axis = StringAttr::get(&getContext(), par::kContextAxis);
     if (attentions.empty())
       return module.emitError()
-             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "context parallelism (mesh axis '" << axis.getValue()
              << "') exchanges keys between the ranks that share a sequence, and no "
                 "attention of this model is recognized; take dp instead";
     if (failed(prepare(module, attentions)))
       return failure();
-    SampleSplits splits(module, par::kContextAxis);
+    SampleSplits splits(module, axis);
     if (failed(splits.run()))
       return failure();
+    splits.inside = headsAxis;
+    if (headsAxis)
+      for (tx::AttentionOp op : attentions)
+        keepCoarse(op, splits.coarse);
+    splits.outer = headParts;
+    splits.outerName = par::kHeadsAxis.str();
     bool any = false, isMirrored = mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
@@ -75,10 +115,12 @@ private:
           [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
+      if (headsAxis)
+        function.walk([&](tx::AttentionOp op) { exchangeInRing(op, isMirrored ? 2 : 1); });
     }
     if (!any)
       return module.emitError()
-             << "context parallelism (mesh axis '" << par::kContextAxis
+             << "context parallelism (mesh axis '" << axis.getValue()
              << "') finds nothing to split: no attention is over the sequence of an "
                 "input; take dp instead";
     return success();
@@ -93,7 +135,8 @@ private:
     bool isCausal = false;
     ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
     // Tensor parallelism splits again what a rank has of each of the two chunks.
-    splits.outer = sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1;
+    splits.outer =
+        headParts * (sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || !problem.empty())
         continue;
@@ -109,7 +152,7 @@ private:
           problem = balanceProblem(op);
       });
     }
-    splits.outer = 1;
+    splits.outer = headParts;
     if (isCausal && !problem.empty())
       module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
     return isCausal && problem.empty();
@@ -137,23 +180,45 @@ private:
     return parts;
   }
 
-  /// Why its heads cannot be dealt out to the ranks of cp; empty if they can.
+  /// The axis over which heads are dealt out, if any are.
+  StringAttr dealingAxis() const { return headsAxis ? headsAxis : axis; }
+  int64_t dealingRanks() const { return headsAxis ? headParts : ranks; }
+
+  /// Why its heads cannot be dealt out; empty if they can.
   std::string headProblem(tx::AttentionOp op, int64_t others) {
     int64_t heads = op.getQ().getType().getDimSize(2), keys = op.getK().getType().getDimSize(2);
-    std::string within =
-        others > 1 ? (" times the " + Twine(others) + " of tp").str() : std::string();
-    if (heads % (ranks * others) != 0)
+    if (heads == 1)
+      return "deals out heads, of which there is one";
+    if (heads % (dealingRanks() * others) != 0)
       return llvm::formatv("deals out {0} heads to {1} ranks{2}, which do not divide them", heads,
-                           ranks, within)
+                           dealingRanks(),
+                           others > 1 ? " times the " + std::to_string(others) + " of tp" : "")
           .str();
-    if (others > 1 && keys > 1 && keys % (ranks * others) != 0)
-      return llvm::formatv("deals out {0} key heads to {1} ranks{2}, which do not divide them",
-                           keys, ranks, within)
+    auto together = [&](const char *what) {
+      return llvm::formatv("{0}, which tp and {1} split together", what, dealingAxis().getValue())
           .str();
+    };
+    if (others > 1 && keys > 1 && keys % others != 0)
+      return together("deals out key heads that tp does not divide");
     if (others > 1 && op.getRatio())
-      return "numbers the elements that dropout drops by the heads of one rank, which tp and cp split "
-             "together";
+      return together("numbers the elements that dropout drops by the heads of one rank");
+    if (others > 1 && op.getBlocksAttr() && op.getBlocksAttr().isPerHead())
+      return together("deals out heads, each with blocks of its own");
     return {};
+  }
+
+  /// What to do about such a problem.
+  std::string headAdvice(tx::AttentionOp op, int64_t others) {
+    int64_t heads = op.getQ().getType().getDimSize(2);
+    std::string name = dealingAxis().str(), sizes;
+    if (heads % (dealingRanks() * others) != 0)
+      for (int64_t size = 2; size * others <= heads; ++size)
+        if (heads % (size * others) == 0)
+          sizes += (sizes.empty() ? " = " : " or ") + std::to_string(size);
+    if (name == par::kContextAxis)
+      return "; take ring" + (sizes.empty() ? "" : ", or " + name + sizes);
+    std::string ring = "the ring of " + par::kContextAxis.str() + " in its place";
+    return "; take " + (sizes.empty() ? ring : name + sizes + ", or " + ring);
   }
 
   /// Shifts of a ring in one direction: as far as there is work.
@@ -170,11 +235,11 @@ private:
         2 * std::max(1.0, 32.0 / type.getElementTypeBitWidth()); // of K and V, in float32
     return double(shifts(op)) * (4 + gradients) * keys;          // K and V twice
   }
-  double exchangedElements(tx::AttentionOp op) {
+  double exchangedElements(tx::AttentionOp op, int64_t others) {
     double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
     int64_t heads = op.getK().getType().getDimSize(2);
-    double keys =
-        double(heads == 1 ? ranks : std::lcm(heads, ranks)) * op.getK().getType().getDimSize(1);
+    double keys = double(heads == 1 ? ranks : std::lcm(heads, ranks * others)) *
+                  op.getK().getType().getDimSize(1);
     return double(ranks - 1) / double(ranks) * (4 * queries + 4 * keys);
   }
 
@@ -186,23 +251,32 @@ private:
       return failure();
     SmallVector<int64_t> others;
     double ring = 0, exchanged = 0;
-    bool deals = how != "ring", mustDeal = false;
+    bool deals = way != "ring", mustDeal = false;
     for (tx::AttentionOp op : attentions) {
       others.push_back(headRanks(op, propagation, mesh));
       std::string problem = headProblem(op, others.back());
-      if (!problem.empty() && how == "all-to-all")
-        return op.emitError() << "--context-parallel all-to-all " << problem
-                              << "; take ring, or another size of " << axis.getValue();
+      if (!problem.empty() && (headsAxis || way == "all-to-all")) {
+        InFlightDiagnostic error = op.emitError();
+        if (dealingAxis() == par::kContextAxis)
+          error << "--context-parallel all-to-all ";
+        else
+          error << "an all-to-all over mesh axis '" << dealingAxis().getValue() << "' ";
+        return error << problem << headAdvice(op, others.back());
+      }
       deals &= problem.empty();
       mustDeal |= op.getBlocksAttr() && !dividesIntoBlocks(op);
       ring += ringElements(op);
-      exchanged += exchangedElements(op);
+      exchanged += exchangedElements(op, others.back());
     }
-    if (how == "auto")
+    if (way == "auto")
       deals &= mustDeal || exchanged < ring;
-    for (auto [op, parts] : llvm::zip(attentions, others))
-      if (failed(deals ? deal(op, parts) : allow(op)))
+    for (auto [op, parts] : llvm::zip(attentions, others)) {
+      if (deals)
+        deal(op, parts);
+      else if (failed(allow(op)))
         return failure();
+      headsOf[op] = parts;
+    }
     return success();
   }
 
@@ -222,16 +296,20 @@ private:
              << "context parallelism in a ring deals out " << s << " queries and " << t
              << " keys of one attention alike, for which one number has to divide the "
                 "other; take lengths of which one divides the other, or "
-                "--context-parallel all-to-all";
+             << withoutRing();
     if (op.getBlocksAttr() && !dividesIntoBlocks(op))
       return op.emitError()
              << "skips blocks of " << op.getBlocks()->getSize()
              << " positions (--sparse-attention, or a constant mask of the model's), and "
              << axis.getValue() << " = " << ranks << " does not divide " << s
              << " positions into whole ones; take a smaller block, another size of "
-             << axis.getValue() << ", or --context-parallel all-to-all";
+             << axis.getValue() << ", or " << withoutRing();
     op.setRingAttr(axis);
     return success();
+  }
+
+  std::string withoutRing() const {
+    return headsAxis ? "all of these ranks as " + headsAxis.str() : "--context-parallel all-to-all";
   }
 
   static bool isInRing(tx::AttentionOp op, const SequenceSplit &sequence,
@@ -254,25 +332,16 @@ private:
   //===- Heads dealt out
 
   /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
-  /// ranks, which gather it; key heads that the ranks do not divide are repeated as often as needed.
-  LogicalResult deal(tx::AttentionOp op, int64_t others) {
+  /// ranks, which gather it.
+  void deal(tx::AttentionOp op, int64_t others) {
+    repeatKeys(op, ranks * others);
     OpBuilder builder(op);
     int64_t keys = op.getK().getType().getDimSize(2);
-    if (keys > 1 && keys % (ranks * others) != 0) {
-      SmallVector<Value> results = op.splitForm(builder, ranks * others);
-      if (results.empty())
-        return op.emitError() << "--context-parallel all-to-all cannot repeat " << keys
-                              << " key heads for " << ranks << " ranks; take ring";
-      op->replaceAllUsesWith(results);
-      auto repeated = results.front().getDefiningOp<tx::AttentionOp>();
-      builder.setInsertionPoint(repeated);
-      op.erase();
-      op = repeated;
-    }
     auto exchange = [&](Value value, int64_t from, int64_t to) {
       return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, axis,
                                      builder.getI64IntegerAttr(from), builder.getI64IntegerAttr(to),
-                                     builder.getI64IntegerAttr(others), StringAttr());
+                                     builder.getI64IntegerAttr(others), StringAttr(),
+                                     builder.getI64IntegerAttr(1));
     };
     for (unsigned operand = 0; operand < (keys > 1 ? 3u : 1u); ++operand)
       op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
@@ -283,7 +352,63 @@ private:
     builder.setInsertionPointAfter(op);
     par::AllToAllOp back = exchange(op.getOut(), 2, 1);
     op.getOut().replaceAllUsesExcept(back.getResult(), back);
-    return success();
+  }
+
+  /// Repeats key heads that this many ranks do not divide, as often as needed; a single one remains. Each is repeated where it is, so that tp may
+  /// split them, unlike a tx.repeat's.
+  static void repeatKeys(tx::AttentionOp op, int64_t parts) {
+    int64_t keys = op.getK().getType().getDimSize(2), times = std::lcm(keys, parts) / keys;
+    if (keys == 1 || times == 1)
+      return;
+    OpBuilder builder(op);
+    for (OpOperand *operand : {&op.getKMutable(), &op.getVMutable()}) {
+      auto type = cast<RankedTensorType>(operand->get().getType());
+      SmallVector<int64_t> shape(type.getShape());
+      auto reshaped = [&](Value value) -> Value {
+        return tx::ReshapeOp::create(builder, op.getLoc(), type.clone(shape), value);
+      };
+      shape.insert(shape.begin() + 3, 1);
+      Value apart = reshaped(operand->get());
+      shape[3] = times;
+      Value repeated = tx::BroadcastOp::create(builder, op.getLoc(), type.clone(shape), apart);
+      shape.erase(shape.begin() + 3);
+      shape[2] *= times;
+      operand->set(reshaped(repeated));
+    }
+  }
+
+  static bool hasOneKeyHead(tx::AttentionOp op) { return op.getK().getType().getDimSize(2) == 1; }
+
+  /// Within a ring, ranks that exchange heads need the same of what has none to deal out: one key head, the rows of a bias, first keys.
+  static void keepCoarse(tx::AttentionOp op, llvm::DenseSet<OpOperand *> &coarse) {
+    for (OpOperand &operand : op->getOpOperands().drop_front(hasOneKeyHead(op) ? 1 : 3))
+      coarse.insert(&operand);
+  }
+
+  /// Within a ring, whose ranks split sequences again: exchanges what these have of it for all of it, of their heads (USP: Fang & Zhao,
+  /// arXiv 2405.07719). `runs`: of the sequence on a rank of the ring.
+  void exchangeInRing(tx::AttentionOp op, int64_t runs) {
+    if (!op.getRingAttr())
+      return;
+    OpBuilder builder(op);
+    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
+    int64_t others = headsOf.lookup(op);
+    repeatKeys(op, headParts * others);
+    auto exchange = [&](Value value, int64_t from, int64_t to) -> Value {
+      ++exchanges;
+      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
+                                     number(from), number(to), number(others), StringAttr(),
+                                     number(runs));
+    };
+    for (unsigned operand = 0; operand < (hasOneKeyHead(op) ? 1u : 3u); ++operand)
+      op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
+    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
+      op.getBiasMutable().assign(par::NarrowOp::create(builder, op.getLoc(), bias.getType(), bias,
+                                                       headsAxis, number(1), number(others),
+                                                       StringAttr(), UnitAttr()));
+    builder.setInsertionPointAfter(op);
+    Value back = exchange(op.getOut(), 2, 1);
+    op.getOut().replaceAllUsesExcept(back, back.getDefiningOp());
   }
 
   /// The bias of the heads of a rank is that of all heads, where these are not dealt out.
@@ -306,8 +431,12 @@ private:
     return false;
   }
 
-  int64_t ranks = 1;
+  int64_t ranks = 1; ///< of `axis`
   StringAttr axis;
+  StringAttr headsAxis;  ///< null, or of the exchange within a ring
+  int64_t headParts = 1; ///< its ranks
+  std::string way;       ///< --context-parallel, or what the axes leave of it
+  llvm::DenseMap<Operation *, int64_t> headsOf; ///< ranks of tp that split an attention's heads
 };
 
 } // namespace

@@ -35,9 +35,14 @@ SampleSplits::SampleSplits(ModuleOp module, StringRef axisName)
           module.getContext(), ArrayRef<StringAttr>{batch, axis},
           ArrayRef<int64_t>{batchSize(module), par::MeshAttr::of(module).sizeOf(axisName)})),
       propagation(module, mesh) {
-  if (axisName == par::kContextAxis)
+  if (par::splits(axisName, par::Splits::Context))
     return;
-  outer = par::MeshAttr::of(module).sizeOf(par::kContextAxis);
+  for (const par::AxisRow &row : par::kAxes)
+    if (int64_t size = par::MeshAttr::of(module).sizeOf(row.name);
+        row.splits == par::Splits::Context && size > 1) {
+      outer *= size;
+      outerName += (outerName.empty() ? "" : " x ") + row.name.str();
+    }
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (auto split = function.getArgAttrOfType<par::PlacementAttr>(i, kArgumentSplit))
@@ -225,10 +230,12 @@ std::optional<par::LetterSplit> SequenceSplit::mayEnter(Operation *op, const Rul
   return letter;
 }
 
-LogicalResult SequenceSplit::enter(Operation *op, par::LetterSplit letter) {
+LogicalResult SequenceSplit::enter(Operation *op, par::LetterSplit letter, bool isCoarse) {
   if (failed(divides(op, letter)))
     return failure();
   entered[op] = letter;
+  if (isCoarse)
+    enteredCoarse.insert(op);
   const ShardRule &rule = propagation.ruleOf(op);
   for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
     if (MaybeCut cut = cutOf(op, pattern, letter))
@@ -243,7 +250,7 @@ int64_t SequenceSplit::sizeOf(Operation *op, par::LetterSplit letter) const {
 
 LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   int64_t size = sizeOf(op, letter);
-  bool isContext = axis == par::kContextAxis;
+  bool isContext = par::splits(axis, par::Splits::Context);
   int64_t parts = mesh.sizeOf(axis) * outer;
   if (size % parts == 0)
     return success();
@@ -253,7 +260,7 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
                                              << ", which does not divide over " << axis.getValue()
                                              << " = " << mesh.sizeOf(axis);
   if (outer > 1)
-    error << " within " << par::kContextAxis << " = " << outer;
+    error << (isContext ? " times " : " within ") << outerName << " = " << outer;
   if (isInput(size))
     return error << "; take a multiple of " << parts << " (" << nearest << ", " << nearest + parts
                  << ", ...)";
@@ -277,7 +284,8 @@ SequenceSplit::MaybeCut SequenceSplit::cutOf(Operation *op, const RulePattern &p
   if (dim < 0)
     return {};
   return Cut{static_cast<unsigned>(dim),
-             par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count};
+             par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count,
+             enteredCoarse.contains(op)};
 }
 
 /// Splits an op if all uses need its results split in the same way.
@@ -286,16 +294,18 @@ LogicalResult SequenceSplit::backward(Operation *op) {
     return success();
   const ShardRule &rule = propagation.ruleOf(op);
   std::optional<par::LetterSplit> letter;
+  bool isCoarse = false;
   for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
     for (OpOperand &use : result.getUses()) {
       MaybeCut cut = wanted(use);
       auto found = cut ? mayEnter(op, pattern, *cut) : std::nullopt;
-      if (!found ||
-          (letter && (letter->letter != found->letter || letter->blocks != found->blocks)))
+      if (!found || (letter && (letter->letter != found->letter ||
+                                letter->blocks != found->blocks || isCoarse != cut->isCoarse)))
         return success();
       letter = found;
+      isCoarse = cut->isCoarse;
     }
-  return letter ? enter(op, *letter) : success();
+  return letter ? enter(op, *letter, isCoarse) : success();
 }
 
 /// Returns the cut of an operand that its op needs; nothing if it needs the full value.
@@ -303,7 +313,7 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (auto made = dyn_cast<par::AllToAllOp>(use.getOwner());
       made && exchanged.contains(made) && made.getFrom() < made.getTo())
     return Cut{unsigned(made.getFrom()), 1};
-  if (axis == par::kContextAxis &&
+  if (par::splits(axis, par::Splits::Context) &&
       isa<func::ReturnOp>(use.getOwner())) { // each rank returns its shard
     auto cut = cuts.find(use.get());
     return cut == cuts.end() ? MaybeCut() : MaybeCut(cut->second);
@@ -312,7 +322,10 @@ SequenceSplit::MaybeCut SequenceSplit::wanted(OpOperand &use) {
   if (found == entered.end())
     return {};
   const ShardRule &rule = propagation.ruleOf(use.getOwner());
-  return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  MaybeCut cut = cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  if (cut && coarse.contains(&use))
+    cut->isCoarse = true;
+  return cut;
 }
 
 //===- Gathering earlier
@@ -382,7 +395,11 @@ void SequenceSplit::settleUses(Operation *op) {
     MaybeCut want = wanted(use);
     if (have && open.contains(value))
       value = narrow(value, *have, value.getDefiningOp());
-    if (have != want) {
+    if (have && want && have->sameOutside(*want)) {
+      if (have->isCoarse != want->isCoarse)
+        value = want->isCoarse ? gatherOver(inside, value, *have, op)
+                               : narrowOver(inside, value, *want, nullptr, op);
+    } else if (have != want) {
       if (have)
         value = gather(value, *have, op);
       if (want)
@@ -401,6 +418,14 @@ template <typename Op> static Value marked(Op op, StringRef mark) {
 
 /// Returns the shard of a full value, made directly after `behind` or before `before`.
 Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *before) {
+  Value shard = narrowOver(axis, value, cut, behind, before);
+  return inside && !cut.isCoarse
+             ? narrowOver(inside, shard, cut, behind ? shard.getDefiningOp() : nullptr, before)
+             : shard;
+}
+
+Value SequenceSplit::narrowOver(StringAttr over, Value value, Cut cut, Operation *behind,
+                                Operation *before) {
   Value &known = narrowed[{value, before ? before->getBlock() : behind->getBlock()}][cut.dim];
   if (known && known.getDefiningOp<par::NarrowOp>().getBlocks() == uint64_t(cut.blocks))
     return known;
@@ -409,13 +434,19 @@ Value SequenceSplit::narrow(Value value, Cut cut, Operation *behind, Operation *
   ++narrows;
   auto narrow = par::NarrowOp::create(
       builder, inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()), value.getType(),
-      value, axis, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
-      StringAttr(), mirrored ? builder.getUnitAttr() : UnitAttr());
+      value, over, builder.getI64IntegerAttr(cut.dim), builder.getI64IntegerAttr(cut.blocks),
+      StringAttr(), mirrored && over == axis ? builder.getUnitAttr() : UnitAttr());
   return known = marked(narrow, mark);
 }
 
 /// Returns the full value of a shard: one gather for all users in a block.
 Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
+  if (inside && !cut.isCoarse)
+    value = gatherOver(inside, value, cut, before);
+  return gatherOver(axis, value, cut, before);
+}
+
+Value SequenceSplit::gatherOver(StringAttr over, Value value, Cut cut, Operation *before) {
   Value &known = gathered[{value, before->getBlock()}];
   if (known)
     return known;
@@ -423,7 +454,7 @@ Value SequenceSplit::gather(Value value, Cut cut, Operation *before) {
   ++gathers;
   auto gather =
       par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
-                               value.getType(), value, axis, builder.getI64IntegerAttr(cut.dim),
+                               value.getType(), value, over, builder.getI64IntegerAttr(cut.dim),
                                builder.getI64IntegerAttr(cut.blocks), StringAttr(), UnitAttr());
   return known = marked(gather, mark);
 }

@@ -42,8 +42,11 @@ struct SampleSplits {
   mlir::ModuleOp module;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
-  int64_t outer = 1;  ///< ranks among which another axis, around this one, splits sequences
-  int64_t dealt = 1;  ///< blocks in each of which that axis splits them
+  int64_t outer = 1;  ///< ranks among which other axes, around this one or inside, split sequences
+  std::string outerName;                    ///< these axes
+  int64_t dealt = 1;                        ///< blocks in each of which that axis splits them
+  mlir::StringAttr inside;                  ///< null, or the axis that splits again what cp splits
+  llvm::DenseSet<mlir::OpOperand *> coarse; ///< operands that this axis does not split
   Propagation propagation;
 };
 
@@ -52,8 +55,8 @@ public:
   /// `mirrored`: the two halves of a sequence are split, the second one backwards.
   SequenceSplit(mlir::func::FuncOp function, const SampleSplits &splits, bool mirrored = false)
       : function(function), propagation(splits.propagation), axis(splits.axis), batch(splits.batch),
-        mesh(splits.mesh), outer(splits.outer), dealt(splits.dealt), mirrored(mirrored),
-        independent(function) {}
+        mesh(splits.mesh), outer(splits.outer), outerName(splits.outerName), dealt(splits.dealt),
+        inside(splits.inside), coarse(splits.coarse), mirrored(mirrored), independent(function) {}
 
   /// Splits everything after a sum over ranks, as far as possible. Fails after an error if a size
   /// does not divide. Only decides unless `apply`, which inserts gathers and narrows.
@@ -82,11 +85,15 @@ public:
   unsigned openSums = 0, gathers = 0, narrows = 0, inputs = 0;
 
 private:
-  /// A dimension of a value, split within each of `blocks` blocks of it.
+  /// A dimension of a value, split within each of `blocks` blocks of it; over `inside`, too, unless it is `isCoarse`.
   struct Cut {
     unsigned dim = 0;
     int64_t blocks = 1;
-    bool operator==(const Cut &other) const { return dim == other.dim && blocks == other.blocks; }
+    bool isCoarse = false;
+    bool sameOutside(const Cut &other) const { return dim == other.dim && blocks == other.blocks; }
+    bool operator==(const Cut &other) const {
+      return sameOutside(other) && isCoarse == other.isCoarse;
+    }
     bool operator!=(const Cut &other) const { return !(*this == other); }
   };
   using MaybeCut = std::optional<Cut>;
@@ -105,7 +112,7 @@ private:
   static bool isOfPart(const ShardRule &rule, unsigned letter);
   std::optional<par::LetterSplit> mayEnter(mlir::Operation *op, const RulePattern &pattern,
                                            Cut cut);
-  mlir::LogicalResult enter(mlir::Operation *op, par::LetterSplit letter);
+  mlir::LogicalResult enter(mlir::Operation *op, par::LetterSplit letter, bool isCoarse = false);
   int64_t sizeOf(mlir::Operation *op, par::LetterSplit letter) const;
   mlir::LogicalResult divides(mlir::Operation *op, par::LetterSplit letter);
   bool isInput(int64_t size);
@@ -130,14 +137,22 @@ private:
   void settleUses(mlir::Operation *op);
   mlir::Value narrow(mlir::Value value, Cut cut, mlir::Operation *behind,
                      mlir::Operation *before = nullptr);
+  mlir::Value narrowOver(mlir::StringAttr over, mlir::Value value, Cut cut, mlir::Operation *behind,
+                         mlir::Operation *before);
   mlir::Value gather(mlir::Value value, Cut cut, mlir::Operation *before);
+  mlir::Value gatherOver(mlir::StringAttr over, mlir::Value value, Cut cut,
+                         mlir::Operation *before);
 
   mlir::func::FuncOp function;
   llvm::StringRef mark;
   const Propagation &propagation;
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh;
-  int64_t outer, dealt;
+  int64_t outer;
+  std::string outerName;
+  int64_t dealt;
+  mlir::StringAttr inside;
+  const llvm::DenseSet<mlir::OpOperand *> &coarse;
   bool mirrored;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data
@@ -147,6 +162,7 @@ private:
   llvm::DenseMap<mlir::Value, Cut> cuts;
   llvm::DenseSet<mlir::Value> open; ///< open sums; their cuts apply to the narrows that follow
   llvm::DenseMap<mlir::Operation *, par::LetterSplit> entered;
+  llvm::DenseSet<mlir::Operation *> enteredCoarse; ///< of these, those whose cuts are coarse
   llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, llvm::SmallDenseMap<unsigned, mlir::Value>>
       narrowed;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Block *>, mlir::Value> gathered;

@@ -329,7 +329,7 @@ static std::tuple<int64_t, int64_t, std::string> splitMesh(const Plan &plan) {
 static int64_t ringRanks(const Plan &plan) {
   int64_t ranks = 1;
   for (const auto &[axis, size] : plan.mesh())
-    if (plan.get("context-parallel") != "all-to-all" && par::splits(axis, par::Splits::Context))
+    if (plan.get("context-parallel") != "all-to-all" && axis == par::kContextAxis)
       ranks *= size;
   return ranks;
 }

@@ -10,7 +10,7 @@ static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
      "ranks per mesh axis, outermost first; pp splits the layers into pipeline stages, dp the "
-     "batch, cp the sequence, tp the weights; their product is the number of ranks",
+     "batch, cp and ulysses the sequence, tp the weights; their product is the number of ranks",
      /*unpartitioned=*/""},
     {"stages", PlanOption::Cuts, "auto|uniform|parameters|cuts:LAYER,...", "auto", 0, 0,
      "which layers each pipeline stage has: auto balances time, parameters balances parameter "
@@ -43,7 +43,7 @@ static constexpr PlanOption kOptions[] = {
     {"context-parallel", PlanOption::Choice, "auto|ring|all-to-all", "auto", 0, 0,
      "how the ranks of cp, which share every sequence, get the keys of others: ring passes keys and values "
      "from rank to rank beside the computation; all-to-all exchanges positions for heads; auto takes what "
-     "moves fewer bytes",
+     "moves fewer bytes; within a ring, ranks of ulysses exchange heads",
      /*unpartitioned=*/"auto"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
      "also split the sequence where tp splits nothing (norms, dropout, residual sums)",

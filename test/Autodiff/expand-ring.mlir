@@ -25,16 +25,17 @@ module attributes {par.mesh = #par.mesh<cp = 2>} {
 #s = #par.place<[1, 8 @cp, 2, 8]>
 #l = #par.place<[1, 2, 8 @cp]>
 
-// On four ranks a window of 3 keys reaches one block back: two steps of four, and the gradients of the keys go one place home. 16-bit
-// gradients are summed in 32 bits.
+// On four ranks a window of 3 keys reaches one block back: two steps of four, and the gradients of the keys go one place home, beside the
+// step with the rank's own keys. 16-bit gradients are summed in 32 bits.
 // CHECK-LABEL: func.func @window
-// CHECK: %[[N:.*]]:2 = par.shift %{{.*}}, %{{.*}} over "cp" because
-// CHECK: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = tx.attention_step_grad {{.*}} -> (tensor<1x2x2x8xf32
-// CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = tx.attention_step_grad %{{[^,]*}}, %[[N]]#0, %[[N]]#1, {{.*}} onto %[[DQ]] at
+// CHECK-SAME: %[[K:[a-z0-9]+]]: {{[^%]*}}%[[V:[a-z0-9]+]]: {{[^%]*}}%{{[a-z0-9]+}}: tensor<1x2x2xf32
+// CHECK: %[[N:.*]]:2 = par.shift %[[K]], %[[V]] over "cp" because
+// CHECK: %[[DQ1:.*]], %[[DK1:.*]], %[[DV1:.*]] = tx.attention_step_grad %{{[^,]*}}, %[[N]]#0, %[[N]]#1, {{.*}} -> (tensor<1x2x2x8xf32
 // CHECK: %[[H:.*]]:2 = par.shift %[[DK1]], %[[DV1]] over "cp" back because
+// CHECK: %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = tx.attention_step_grad %{{[^,]*}}, %[[K]], %[[V]], {{.*}} onto %[[DQ1]] at
 // CHECK-NOT: par.shift
-// CHECK: tx.cast %[[DQ1]]
 // CHECK: %[[S:.*]] = tx.add %[[H]]#0, %[[DK]]
+// CHECK: tx.cast %[[DQ]]
 // CHECK: tx.cast %[[S]]
 module attributes {par.mesh = #par.mesh<cp = 4>} {
   func.func @window(%q: tensor<1x2x2x8xbf16, #s>, %k: tensor<1x2x2x8xbf16, #s>, %v: tensor<1x2x2x8xbf16, #s>, %lse: tensor<1x2x2xf32, #l>)
@@ -44,6 +45,34 @@ module attributes {par.mesh = #par.mesh<cp = 4>} {
       -> (tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>)
     %sum = tx.add %dq, %dk : (tensor<1x2x2x8xbf16, #s>, tensor<1x2x2x8xbf16, #s>) -> tensor<1x2x2x8xbf16, #s>
     return %sum : tensor<1x2x2x8xbf16, #s>
+  }
+}
+
+// -----
+
+#s = #par.place<[1, 8 @cp, 2, 8]>
+#l = #par.place<[1, 2, 8 @cp]>
+
+// In the backward pass keys and values start with the layer, before a matmul that makes the cotangent; the forms in which they are read do, too.
+// CHECK-LABEL: func.func @early_start
+// CHECK-SAME: %[[K:[a-z0-9]+]]: tensor<1x2x4x8xf32{{[^%]*}}%[[D:[a-z0-9]+]]:
+// CHECK-NEXT: %[[T:.*]] = tx.transpose %[[K]]
+// CHECK-NEXT: par.shift %[[T]], %[[T]] over "cp"
+// CHECK: tx.matmul %[[D]]
+// CHECK: tx.attention_step_grad
+#k = #par.place<[1, 2, 8 @cp, 8]>
+#m = #par.place<[1, 8 @cp, 16]>
+module attributes {par.mesh = #par.mesh<cp = 2>} {
+  func.func @early_start(%k: tensor<1x2x4x8xf32, #k>, %d: tensor<1x4x16xf32, #m>, %w: tensor<16x16xf32>, %lse: tensor<1x2x4xf32, #l>)
+      -> tensor<1x4x2x8xf32, #s> attributes {par.no_cotangents} {
+    %flat = tx.matmul %d, %w {train.layer = #train.layer<1 of 2>} : (tensor<1x4x16xf32, #m>, tensor<16x16xf32>) -> tensor<1x4x16xf32, #m>
+    %dout = tx.reshape %flat {train.layer = #train.layer<1 of 2>} : tensor<1x4x16xf32, #m> -> tensor<1x4x2x8xf32, #s>
+    %t = tx.transpose %k [0, 2, 1, 3] {train.layer = #train.layer<1 of 2>} : tensor<1x2x4x8xf32, #k> -> tensor<1x4x2x8xf32, #s>
+    %dq, %dk, %dv = tx.attention_grad %t, %t, %t, %t, %lse, %dout scale 0.5 causal ring "cp" {train.layer = #train.layer<1 of 2>}
+      : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x2x4xf32, #l>, tensor<1x4x2x8xf32, #s>)
+      -> (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>)
+    %sum = tx.add %dq, %dk : (tensor<1x4x2x8xf32, #s>, tensor<1x4x2x8xf32, #s>) -> tensor<1x4x2x8xf32, #s>
+    return %sum : tensor<1x4x2x8xf32, #s>
   }
 }
 

@@ -323,6 +323,19 @@ TEST(Combinations, RanksOfASequenceShareTheState) {
   EXPECT_EQ(outcome.plan("context-parallel"), "all-to-all");
 }
 
+TEST(Combinations, UlyssesWithinARing) {
+  StringRef text = R"({"zero_optimization": {"stage": 2}, "sequence_parallel_size": 2})";
+  Outcome outcome = resolveText(text, factsOf({{"cp", 4}, {"ulysses", 2}}));
+  ASSERT_TRUE(outcome.ok) << outcome.said;
+  EXPECT_EQ(outcome.plan("zero-stage"), "2");
+  EXPECT_EQ(outcome.plan("context-parallel"), "");
+  outcome = resolveText(R"({"sequence_parallel_size": 4})", factsOf({{"cp", 4}, {"ulysses", 2}}));
+  EXPECT_FALSE(outcome.ok);
+  EXPECT_NE(outcome.said.find("axis ulysses has 2 ranks; give --mesh dp=N,ulysses=4"),
+            std::string::npos)
+      << outcome.said;
+}
+
 TEST(Combinations, RanksOfTpReduceNoGradients) {
   StringRef text =
       R"({"zero_optimization": {"reduce_bucket_size": 100}, "communication_data_type": "bf16"})";

@@ -3,6 +3,8 @@
 
 #include "cpu/groups/thread_group.h"
 #include "cpu/groups/window_group.h"
+#include "cpu/kernels/between_tiles.h"
+#include "partita_rt/kernels.h"
 
 #include <gtest/gtest.h>
 #include <memory>
@@ -135,6 +137,41 @@ TEST_P(Overlap, APollDoesABoundedStep) {
   EXPECT_GT(polls, 10);
   EXPECT_LE(most, 512 << 10);
   gradients.expectSums();
+}
+
+// A rank polls between the tiles of attention, if its thread says so: a shift beside a step of it is complete before its wait.
+TEST_P(Overlap, AttentionMovesAShiftOn) {
+  constexpr int64_t n = 300000, positions = 200, size = positions * 8;
+  Ranks ranks(GetParam());
+  std::vector<std::vector<float>> from(kRanks), to(kRanks, std::vector<float>(n));
+  std::vector<Pending> pending;
+  for (int r = 0; r < kRanks; ++r) {
+    for (int64_t i = 0; i < n; ++i)
+      from[size_t(r)].push_back(value(r, i));
+    pending.push_back(
+        shiftStart(ranks[r], {{from[size_t(r)].data(), to[size_t(r)].data(), n}}, "keys"));
+  }
+  std::vector<float> q(size, 0.5f), out(size), lse(positions);
+  HeadsOf<const float> in{q.data(), size, 8, 8};
+  AttentionShape shape{1, 1, positions, positions, 8, 8, 1, true, 1.0f};
+  int64_t first = 0;
+  shape.queries = shape.keys = {2 * positions, 1, &first};
+  auto step = [&] {
+    attentionStep({out.data(), size, 8, 8}, lse.data(), in, in, in, shape, ConstScores{},
+                  /*continues=*/false);
+  };
+  step();
+  for (int r = 0; r < kRanks; ++r)
+    EXPECT_FALSE(ranks[r].isComplete(pending[size_t(r)].number)) << "nothing polls";
+  {
+    BetweenTiles beside([&] { ranks.pollAll(kAll, 20); });
+    step();
+  }
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_TRUE(ranks[r].isComplete(pending[size_t(r)].number)) << "rank " << r;
+    EXPECT_EQ(to[size_t(r)], from[size_t((r + kRanks - 1) % kRanks)]) << "rank " << r;
+    wait(pending[size_t(r)]);
+  }
 }
 
 // Several collectives are pending; polls and waits mix, and waits come out of order.

@@ -3,7 +3,7 @@
 
     try_context.py [--plans 100] [--seed 0]
 
-A plan is a model of test/Data, a mesh with cp and perhaps pp, dp and tp, a ring or heads exchanged, a length that mirrored chunks divide or not, and other
+A plan is a model of test/Data, a mesh with cp, ulysses or both and perhaps pp, dp and tp, a ring or heads exchanged, a length that mirrored chunks divide or not, and other
 options. A plan that the compiler refuses with a reason that cp has counts as refused. Needs partita in the PATH; prints what differs, and how many rings had
 sequences in mirrored order; exit code 1 when anything differs.
 """
@@ -18,7 +18,10 @@ MODELS = ["families/gpt2_dynamo", "families/llama_torchscript", "families/mistra
           "families/roberta_dynamo", "gpt2_training_dynamo", "further/bloom_dynamo", "further/falcon_dynamo",
           "further/phi3_dynamo", "further/cohere_dynamo", "further/gptj_dynamo"]
 # What all-to-all and sequence parallelism say where sizes do not divide.
-REASONS = ("deals out", "numbers the elements", "does not divide over")
+REASONS = ("deals out", "numbers the elements", "does not divide over", "passes keys on over mesh axis 'cp', of which there is one rank",
+           "exchanges heads over all ranks that share a sequence")
+# Who shares a sequence: a ring or an exchange of heads, an exchange within a ring, an exchange alone.
+SHARING = ["cp=2", "cp=2", "cp=4", "cp=2,ulysses=2", "cp=2,ulysses=2", "cp=4,ulysses=2", "ulysses=2"]
 
 
 def perhaps(random_numbers, share, *options):
@@ -28,9 +31,9 @@ def perhaps(random_numbers, share, *options):
 def plan(numbers):
     """Returns a model and the options of a plan for it."""
     model = numbers.choice(MODELS)
-    mesh = perhaps(numbers, 0.25, "pp=2") + perhaps(numbers, 0.4, numbers.choice(["dp=2", "dp=2", "fsdp=2"])) + [f"cp={numbers.choice([2, 2, 4])}"] + perhaps(numbers, 0.4, "tp=2")
+    mesh = perhaps(numbers, 0.25, "pp=2") + perhaps(numbers, 0.4, numbers.choice(["dp=2", "dp=2", "fsdp=2"])) + [numbers.choice(SHARING)] + perhaps(numbers, 0.4, "tp=2")
     options = ["--dim", "batch=4", "--dim", "sequence=" + numbers.choice(["8", "8", "12", "16"]), "--mesh", ",".join(mesh),
-               "--context-parallel", numbers.choice(["ring", "ring", "all-to-all", "auto"])]
+               "--context-parallel", numbers.choice(["ring", "ring", "all-to-all", "auto", "auto"])]
     if "t5" in model:
         options += ["--dim", "decoder_sequence=" + numbers.choice("48")]
     if "bert" in model:

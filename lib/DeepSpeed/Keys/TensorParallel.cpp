@@ -35,7 +35,7 @@ static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel.tp.tp_grain_size", integer(1), "1", NoEffect,
      "what does not divide is padded, or an error that says so"},
     {kSequence, integer(1, 65536), "1", Obeyed,
-     "must equal the mesh's axis cp; Ulysses' exchange of heads is --context-parallel all-to-all, which it sets"},
+     "must equal the mesh's axis ulysses, which may be in a ring of cp; without it, the axis cp, for which it sets --context-parallel all-to-all"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
      "expert parallelism is not supported"},
 };
@@ -70,6 +70,8 @@ static bool checkSequence(Resolver &r) {
   int64_t size = r.integer(kSequence);
   if (!r.has(kSequence) || size <= 1)
     return true;
+  if (r.size("ulysses") > 1)
+    return checkAxis(r, kSequence, size, "ulysses", "dp=N,ulysses=" + std::to_string(size));
   return checkAxis(r, kSequence, size, "cp", "dp=N,cp=" + std::to_string(size)) &&
          (r.commandLine("context-parallel") || r.set(kSequence, "context-parallel", "all-to-all"));
 }

@@ -141,7 +141,7 @@ struct Widen : KernelInterface::ExternalModel<Widen, par::WidenOp> {
 };
 
 /// Both sides of an exchange are [blocks][ranks][count], one block for each index of the dimensions before the
-/// outer one of the two. The side that is split along the outer dimension has that dimension before the ranks' parts
+/// outer one of the two, and each run of that one. The side that is split along the outer dimension has that dimension before the ranks' parts
 /// of the inner one: it is packed before the exchange, or unpacked behind it.
 struct AllToAll : KernelInterface::ExternalModel<AllToAll, par::AllToAllOp> {
   StringRef resultName(Operation *, unsigned) const { return "exchanged"; }
@@ -162,8 +162,8 @@ struct AllToAll : KernelInterface::ExternalModel<AllToAll, par::AllToAllOp> {
     RankedTensorType split = l.type(packs ? exchange.getValue() : exchange.getResult());
     ArrayRef<int64_t> shape = split.getShape();
     auto product = [](ArrayRef<int64_t> sizes) { return ShapedType::getNumElements(sizes); };
-    int64_t blocks = product(shape.take_front(outer)),
-            rows = product(shape.slice(outer, inner - outer)),
+    int64_t runs = exchange.getRuns(), blocks = product(shape.take_front(outer)) * runs,
+            rows = product(shape.slice(outer, inner - outer)) / runs,
             width = product(shape.drop_front(inner)) / ranks;
     int64_t bytes = elementBytes(split.getElementType());
     Value packed = l.pointer(op->getAttrOfType<AtAttr>(RtDialect::kWorkspace),

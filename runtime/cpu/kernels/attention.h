@@ -4,6 +4,7 @@
 #define PARTITA_RT_CPU_KERNELS_ATTENTION_H
 
 #include "cpu/kernels/attention_columns.h"
+#include "cpu/kernels/between_tiles.h"
 #include "cpu/kernels/drops.h"
 #include "cpu/kernels/micro_gemm.h"
 #include "cpu/kernels/rows.h"
@@ -27,6 +28,13 @@ template <typename T> struct HeadRows {
 
 template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
+}
+
+/// Before some tiles: a step, beside which a ring's shift is under way, moves it on. Beside other kernels the program polls,
+/// as often as it was compiled to.
+inline void betweenTiles(const AttentionShape &shape) {
+  if (shape.queries.first)
+    BetweenTiles::run();
 }
 
 /// Keys of a pass.

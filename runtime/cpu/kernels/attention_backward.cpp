@@ -303,8 +303,10 @@ template <typename T, typename B, typename G> void backwardHeads(const Backward<
         block.begin(key, shape);
         beginSums(block.dk, headOf(call.dk, b, kv), block, shape.headDim, call.addToKeys);
         beginSums(block.dv, headOf(call.dv, b, kv), block, shape.valueDim, call.addToKeys);
-        for (int64_t h = firstHead; h < lastHead; ++h)
+        for (int64_t h = firstHead; h < lastHead; ++h) {
+          betweenTiles(shape);
           call.tiles(block, blocks[size_t(h - firstHead)], b, h);
+        }
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
         writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);
       }

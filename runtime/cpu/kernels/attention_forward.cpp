@@ -242,6 +242,7 @@ template <typename T, typename B, typename O> struct Forward {
   /// Computes the tiles of queries [first, last) that compute some of the block's keys.
   void tiles(KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first, int64_t last,
              float *sums) const {
+    betweenTiles(shape);
     HeadForward<T, B, O> of = head(b, h);
     int64_t size = passSize(shape);
     for (int64_t query = first; query < last; query += kQueryTile) {

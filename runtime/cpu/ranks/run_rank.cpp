@@ -4,9 +4,11 @@
 #include "common/mesh/launch.h"
 #include "common/mesh/message.h"
 #include "common/run_options.h"
+#include "cpu/kernels/between_tiles.h"
 #include "cpu/kernels/blas_buffers.h"
 #include "cpu/process.h"
 #include "cpu/ranks/transfer.h"
+#include "partita_rt/work.h"
 
 #include <cerrno>
 #include <cstring>
@@ -78,6 +80,18 @@ struct RankMemory {
 
 //===-- The run -----------------------------------------------------------------------------===//
 
+namespace {
+
+/// Moves on what the rank has started and not waited for.
+void moveOn(Rank &rank) {
+  constexpr int64_t kBytes = 512 << 10; // a tile takes far longer
+  WorkScope scope(rank.clock, Work::Collectives);
+  pollMessages(rank);
+  rank.forGroups([](Communicator &group) { group.poll(kBytes); });
+}
+
+} // namespace
+
 void runRank(Rank &rank, std::shared_ptr<void> &owner, const std::function<void(Rank &)> &body) {
   const Program &program = *rank.program;
   auto memory = std::make_shared<RankMemory>(rank);
@@ -92,7 +106,10 @@ void runRank(Rank &rank, std::shared_ptr<void> &owner, const std::function<void(
   rank.inputs = rank.hostInputs = memory->inputAt.data();
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
-  body(rank);
+  {
+    BetweenTiles beside([&] { moveOn(rank); });
+    body(rank);
+  }
   // End with one more collective per group and a mark after the last message of every channel. All
   // are started before any is waited for, so a rank that waits in a surplus collective or message
   // learns of it.
