@@ -176,7 +176,7 @@ private:
     OpBuilder builder(momentum);
     builder.setInsertionPointAfter(momentum);
     auto made =
-        train::StateOp::create(builder, momentum.getLoc(), symbol, par::fullType(type),
+        train::StateOp::create(builder, parameter.getLoc(), symbol, par::fullType(type),
                                APFloat(0.0), momentum.getOfAttr(), builder.getStringAttr(kind));
     symbols.insert(made);
     auto init = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Init);
@@ -189,9 +189,9 @@ private:
     });
     for (train::WriteOp write : writes) {
       builder.setInsertionPointAfter(write);
-      auto zeros = train::InitialValueOp::create(builder, made.getLoc(), type,
+      auto zeros = train::InitialValueOp::create(builder, write.getLoc(), type,
                                                  FlatSymbolRefAttr::get(made.getSymNameAttr()));
-      train::WriteOp::create(builder, made.getLoc(), made.getSymName(), zeros);
+      train::WriteOp::create(builder, write.getLoc(), made.getSymName(), zeros);
     }
     return made;
   }

@@ -32,7 +32,7 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   return
 }
 // CHECK-LABEL: func.func @init
-// CHECK: %[[I:.*]] = train.initial_value @w.worker : tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
+// CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
 // CHECK-NEXT: train.write @w.worker, %[[I]]
 
 func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>,
