@@ -1,8 +1,8 @@
 // Included before an emitted program by bench/ring_exchange: measures its collectives, and leaves out a part of it.
 //
-// RING_PART: 0 all; 1 with a copy of the rank's own keys instead of each shift, but the first $RING_SHIFTS (the runtime
-// compares the first step's with the program's census); 2 without what the shifts
-// have beside them: attention, matmuls, norms and rotary embeddings.
+// RING_PART: 0 all; 1 every shift after the first $RING_SHIFTS (the runtime compares the first step's with the program's
+// census) is replaced by a copy of the rank's own keys; 2 without what runs beside the shifts: attention, matmuls, norms
+// and rotary embeddings.
 //
 // At its end each rank writes the seconds of every start and wait of the shifts, in order, into $RING_TIMES.N.
 
@@ -71,10 +71,11 @@ public:
   }
 };
 
-/// The shifts of part 1 after the first $RING_SHIFTS of the rank: a copy of its own keys, so that numbers stay sane. The
-/// time of the copies is noted, to be taken off.
+/// Is this one of the rank's first $RING_SHIFTS shifts, which part 1 makes? In place of the others it copies the rank's own
+/// keys, so that values stay sane, and notes the copies' time, to be taken off.
 inline bool isEarlyShift() {
-  static thread_local long left = std::atol(std::getenv("RING_SHIFTS"));
+  static thread_local long left =
+      std::getenv("RING_SHIFTS") ? std::atol(std::getenv("RING_SHIFTS")) : 0;
   return left-- > 0;
 }
 inline Pending copyInstead(Communicator &group, Transfers transfers, const char *why,

@@ -14,7 +14,7 @@ config.name = "partita"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Data", "Golden", "Inputs"]
-if not lit_config.params.get("long"):  # test/long
+if not lit_config.params.get("long"):  # test/run_long
     config.excludes.append("Long")
 config.test_source_root = os.path.join(config.partita_source, "test")
 config.test_exec_root = os.path.join(config.partita_build, "test")

@@ -4,8 +4,8 @@
 // with: in step j it has those of the rank j places before it. The next ones travel during a step: their
 // shift stands before it. The forward pass carries the state of an online softmax in 32 bits (Liu et al.,
 // arXiv 2310.01889); the backward pass sends the gradients of the keys along with them, and home at last.
-// There a rank's own keys come last, beside the way home, and the first shift begins with the layer's backward
-// pass: else neither had work beside it.
+// In the backward pass a rank computes with its own keys last, while the gradients travel home, and the first
+// shift starts when the layer's backward pass does. Otherwise neither transfer would have work to hide behind.
 // Steps in which no rank sees a key are omitted; behind the last of the others, so are their shifts.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -30,6 +30,29 @@ namespace {
 
 /// The full length of a sequence of queries or keys.
 int64_t lengthOf(Value value) { return par::Layout::of(value.getType()).shape[1]; }
+
+/// In which order the ranks have the sequences, if it matters.
+std::string orderOf(Operation *op, const par::Blocks &dealt) {
+  if (dealt.mirrored)
+    return "dealt in mirrored order";
+  auto why = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(par::ParDialect::kInOrder);
+  return why ? "in order, so ranks have unequal work: " + why.str() : std::string();
+}
+
+/// Why the ranks pass their keys on: the axis splits the letter of both sequences, into these blocks.
+template <typename Op> Location passedBecause(Op op, const par::Blocks &dealt) {
+  MLIRContext *context = op.getContext();
+  auto string = [&](StringRef text) { return StringAttr::get(context, text); };
+  train::LayerAttr layer = train::LayerAttr::of(op);
+  auto seed = par::SeedAttr::get(context, string("ring"), string(orderOf(op, dealt)),
+                                 ArrayAttr::get(context, {}));
+  return par::withCause(
+      op.getLoc(),
+      par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),
+                          string(op->getName().getStringRef()), string(provenance::nameOf(op)),
+                          layer ? layer.getNumber() : par::CauseAttr::kBefore,
+                          layer ? layer.getCount() : 0, seed));
+}
 
 /// The steps of one attention, forward or backward.
 template <typename Op> class Ring {
@@ -65,10 +88,10 @@ public:
   }
 
   SmallVector<Value> shift(ValueRange values, bool back, StringRef what) {
-    return SmallVector<Value>(par::ShiftOp::create(builder, reason(), values.getTypes(), values,
-                                                   axis, back ? builder.getUnitAttr() : UnitAttr(),
-                                                   builder.getStringAttr(what))
-                                  .getResults());
+    return SmallVector<Value>(
+        par::ShiftOp::create(builder, passedBecause(op, dealt), values.getTypes(), values, axis,
+                             back ? builder.getUnitAttr() : UnitAttr(), builder.getStringAttr(what))
+            .getResults());
   }
 
   /// Where the shard of a sequence begins that the rank so many places before has.
@@ -112,31 +135,6 @@ public:
   Value k, v;
   llvm::SmallBitVector withWork;
   int64_t last, shifts = 0;
-
-private:
-  /// In which order the ranks have the sequences, if it matters.
-  std::string order() {
-    if (dealt.mirrored)
-      return "dealt in mirrored order";
-    auto module = op->template getParentOfType<ModuleOp>();
-    auto why = module->template getAttrOfType<StringAttr>(par::ParDialect::kInOrder);
-    return why ? "in order, so ranks have unequal work: " + why.str() : std::string();
-  }
-
-  /// Why the ranks pass their keys on: the axis splits the letter of both sequences.
-  Location reason() {
-    MLIRContext *context = op.getContext();
-    auto string = [&](StringRef text) { return StringAttr::get(context, text); };
-    train::LayerAttr layer = train::LayerAttr::of(op);
-    auto seed =
-        par::SeedAttr::get(context, string("ring"), string(order()), builder.getArrayAttr({}));
-    return par::withCause(
-        loc,
-        par::CauseAttr::get(context, par::Role::Passed, string("r"), string(op.getShardRule()),
-                            string(op->getName().getStringRef()), string(provenance::nameOf(op)),
-                            layer ? layer.getNumber() : par::CauseAttr::kBefore,
-                            layer ? layer.getCount() : 0, seed));
-  }
 };
 
 void expand(tx::AttentionOp op) {
@@ -159,7 +157,8 @@ void expand(tx::AttentionOp op) {
   op.erase();
 }
 
-/// Returns the ops of `block` that the value is another form of its source by (reshapes, transposes), the last one first.
+/// Returns the chain of pure ops of one operand (reshapes, transposes, casts) in `block` that ends in the value, last op
+/// first.
 SmallVector<Operation *> formsOf(Value value, Block *block) {
   SmallVector<Operation *> forms;
   for (Operation *op = value.getDefiningOp();
@@ -176,7 +175,9 @@ Operation *beginOfBackward(tx::AttentionGradOp op) {
   Operation *place = op;
   train::LayerAttr layer = train::LayerAttr::of(op);
   while (Operation *before = place->getPrevNode()) {
-    if (!layer || train::LayerAttr::of(before) != layer || isa<tx::AttentionGradOp>(before))
+    // A layer may have two attentions, of which the earlier one is written out already.
+    if (!layer || train::LayerAttr::of(before) != layer ||
+        isa<tx::AttentionGradOp, tx::AttentionStepGradOp>(before))
       break;
     place = before;
   }

@@ -150,8 +150,8 @@ private:
     int64_t since = 0;
     for (auto [op, cost, inLastSlot, besideShift] : overlapped.ops) {
       since += cost;
-      // A poll right before a wait gains nothing. A shift is waited for before the next attention, which takes as long
-      // as several average ops.
+      // A poll right before a wait gains nothing. Attention raises the average cost of an op: beside a shift, polls that far
+      // apart would come too late.
       if (since < (besideShift ? flops.getValue() : interval) || completedBy(op->getNextNode()))
         continue;
       since = 0;

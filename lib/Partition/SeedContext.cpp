@@ -116,7 +116,10 @@ private:
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
       if (headsAxis)
-        function.walk([&](tx::AttentionOp op) { exchangeInRing(op, isMirrored ? 2 : 1); });
+        function.walk([&](tx::AttentionOp op) {
+          if (op.getRingAttr())
+            exchanges += exchangeHeads(op, isMirrored ? 2 : 1);
+        });
     }
     if (!any)
       return module.emitError()
@@ -128,8 +131,8 @@ private:
 
   //===- The order of shards
 
-  /// Are sequences dealt in mirrored order? A causal mask would give the ranks unequal work in any other. Every function
-  /// has the same order, since they share inputs. If something stands in the way, notes what.
+  /// Decides whether sequences are dealt in mirrored order, in which a causal mask gives all ranks the same work. Every
+  /// function has the same order, since they share inputs. If something stands in the way, notes what.
   bool mayMirror(ModuleOp module, SampleSplits &splits) {
     std::string problem;
     bool isCausal = false;
@@ -158,7 +161,8 @@ private:
     return isCausal && problem.empty();
   }
 
-  /// Why a causal attention has as much work on all ranks of a ring in no other order of shards than theirs; empty if it has in mirrored order.
+  /// Says why mirrored order would not give every rank of the ring the same work for this causal attention; empty if it
+  /// would.
   static std::string balanceProblem(tx::AttentionOp op) {
     auto is = [&](StringRef what) {
       return llvm::formatv("attention '{0}' {1}", provenance::nameOf(op), what).str();
@@ -225,9 +229,11 @@ private:
   int64_t shifts(tx::AttentionOp op) {
     int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
     tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
-    return tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last();
+    return std::max(tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last(),
+                    0);
   }
-  /// Elements that a rank sends per layer, forward and backward, in elements of one head at one position, times the number of ranks.
+  /// What all ranks together send for this attention, forward and backward, divided by batch and head size: in a ring, and
+  /// if they exchange heads.
   double ringElements(tx::AttentionOp op) {
     RankedTensorType type = op.getK().getType();
     double keys = double(type.getDimSize(2)) * type.getDimSize(1);
@@ -271,11 +277,11 @@ private:
     if (way == "auto")
       deals &= mustDeal || exchanged < ring;
     for (auto [op, parts] : llvm::zip(attentions, others)) {
+      headsOf[op] = parts;
       if (deals)
-        deal(op, parts);
+        exchangeHeads(op, /*runs=*/1); // which of them stay, the walk decides
       else if (failed(allow(op)))
         return failure();
-      headsOf[op] = parts;
     }
     return success();
   }
@@ -331,31 +337,35 @@ private:
 
   //===- Heads dealt out
 
-  /// Puts an exchange before queries, keys and values, and one behind the result; a rank takes its heads of a bias. A single key head is needed by all
-  /// ranks, which gather it.
-  void deal(tx::AttentionOp op, int64_t others) {
-    repeatKeys(op, ranks * others);
+  /// Puts an exchange before queries, keys and values, and one behind the result: each rank trades its part of the sequence,
+  /// for all heads, for the whole sequence, for its heads (within a ring, of what a rank of the ring has of it; USP: Fang &
+  /// Zhao, arXiv 2405.07719). A rank takes its heads of a bias. A single key head is needed by all ranks, which gather it.
+  /// `runs`: chunks of a sequence on a rank of the ring. Returns the number of exchanges.
+  int64_t exchangeHeads(tx::AttentionOp op, int64_t runs) {
+    int64_t others = headsOf.lookup(op);
+    repeatKeys(op, dealingRanks() * others);
     OpBuilder builder(op);
-    int64_t keys = op.getK().getType().getDimSize(2);
+    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
     auto exchange = [&](Value value, int64_t from, int64_t to) {
-      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, axis,
-                                     builder.getI64IntegerAttr(from), builder.getI64IntegerAttr(to),
-                                     builder.getI64IntegerAttr(others), StringAttr(),
-                                     builder.getI64IntegerAttr(1));
+      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, dealingAxis(),
+                                     number(from), number(to), number(others), StringAttr(),
+                                     number(runs));
     };
-    for (unsigned operand = 0; operand < (keys > 1 ? 3u : 1u); ++operand)
+    unsigned operands = hasOneKeyHead(op) ? 1 : 3;
+    for (unsigned operand = 0; operand < operands; ++operand)
       op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
     if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
-      op.getBiasMutable().assign(par::NarrowOp::create(
-          builder, op.getLoc(), bias.getType(), bias, axis, builder.getI64IntegerAttr(1),
-          builder.getI64IntegerAttr(others), StringAttr()));
+      op.getBiasMutable().assign(par::NarrowOp::create(builder, op.getLoc(), bias.getType(), bias,
+                                                       dealingAxis(), number(1), number(others),
+                                                       StringAttr(), UnitAttr()));
     builder.setInsertionPointAfter(op);
     par::AllToAllOp back = exchange(op.getOut(), 2, 1);
     op.getOut().replaceAllUsesExcept(back.getResult(), back);
+    return operands + 1;
   }
 
-  /// Repeats key heads that this many ranks do not divide, as often as needed; a single one remains. Each is repeated where it is, so that tp may
-  /// split them, unlike a tx.repeat's.
+  /// Repeats key heads that this many ranks do not divide, as often as needed; a single one remains. Each is repeated where
+  /// it is, so that tp may split them, unlike a tx.repeat's.
   static void repeatKeys(tx::AttentionOp op, int64_t parts) {
     int64_t keys = op.getK().getType().getDimSize(2), times = std::lcm(keys, parts) / keys;
     if (keys == 1 || times == 1)
@@ -379,36 +389,11 @@ private:
 
   static bool hasOneKeyHead(tx::AttentionOp op) { return op.getK().getType().getDimSize(2) == 1; }
 
-  /// Within a ring, ranks that exchange heads need the same of what has none to deal out: one key head, the rows of a bias, first keys.
+  /// Ranks that exchange heads within a ring all need the same rows of whatever has no heads to exchange: a single key head,
+  /// a bias, first keys.
   static void keepCoarse(tx::AttentionOp op, llvm::DenseSet<OpOperand *> &coarse) {
     for (OpOperand &operand : op->getOpOperands().drop_front(hasOneKeyHead(op) ? 1 : 3))
       coarse.insert(&operand);
-  }
-
-  /// Within a ring, whose ranks split sequences again: exchanges what these have of it for all of it, of their heads (USP: Fang & Zhao,
-  /// arXiv 2405.07719). `runs`: of the sequence on a rank of the ring.
-  void exchangeInRing(tx::AttentionOp op, int64_t runs) {
-    if (!op.getRingAttr())
-      return;
-    OpBuilder builder(op);
-    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
-    int64_t others = headsOf.lookup(op);
-    repeatKeys(op, headParts * others);
-    auto exchange = [&](Value value, int64_t from, int64_t to) -> Value {
-      ++exchanges;
-      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, headsAxis,
-                                     number(from), number(to), number(others), StringAttr(),
-                                     number(runs));
-    };
-    for (unsigned operand = 0; operand < (hasOneKeyHead(op) ? 1u : 3u); ++operand)
-      op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
-    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
-      op.getBiasMutable().assign(par::NarrowOp::create(builder, op.getLoc(), bias.getType(), bias,
-                                                       headsAxis, number(1), number(others),
-                                                       StringAttr(), UnitAttr()));
-    builder.setInsertionPointAfter(op);
-    Value back = exchange(op.getOut(), 2, 1);
-    op.getOut().replaceAllUsesExcept(back, back.getDefiningOp());
   }
 
   /// The bias of the heads of a rank is that of all heads, where these are not dealt out.

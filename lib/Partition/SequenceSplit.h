@@ -43,10 +43,10 @@ struct SampleSplits {
   mlir::StringAttr axis, batch;
   par::MeshAttr mesh; ///< of both axes
   int64_t outer = 1;  ///< ranks among which other axes, around this one or inside, split sequences
-  std::string outerName;                    ///< these axes
-  int64_t dealt = 1;                        ///< blocks in each of which that axis splits them
-  mlir::StringAttr inside;                  ///< null, or the axis that splits again what cp splits
-  llvm::DenseSet<mlir::OpOperand *> coarse; ///< operands that this axis does not split
+  std::string outerName;   ///< these axes
+  int64_t dealt = 1;       ///< blocks into which a sequence is cut before the axis splits each
+  mlir::StringAttr inside; ///< null, or the axis that splits again what cp splits
+  llvm::DenseSet<mlir::OpOperand *> coarse; ///< operands that `inside` leaves whole
   Propagation propagation;
 };
 

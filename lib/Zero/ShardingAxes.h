@@ -20,7 +20,9 @@ inline llvm::SmallVector<mlir::StringAttr> requireShardingAxes(mlir::ModuleOp mo
   for (const par::AxisRow &row : llvm::reverse(par::kAxes))
     if (row.splits == par::Splits::Batch)
       names.push_back(("'" + row.name + "'").str());
-  names.push_back(("'" + par::kContextAxis + "'").str());
+  for (const par::AxisRow &row : par::kAxes)
+    if (row.splits == par::Splits::Context)
+      names.push_back(("'" + row.name + "'").str());
   std::string last = names.pop_back_val();
   module.emitError() << what << " over mesh axis " << llvm::join(names, ", ") << " or " << last
                      << ", of which there is one rank; give it a mesh with "

@@ -167,9 +167,9 @@ def ExpandRingPass : Pass<"expand-ring", "::mlir::ModuleOp"> {
     %out, %lse = tx.attention_step %q, %next#0, %next#1 onto %o, %l at %first, %other scale 0.5 causal ring "cp"
     ```
 
-    In the backward pass, keys and values make the same way again, and the sums of their gradients travel with them, and home: one shift more. A
-    rank's own keys come last there, beside the way home, and the first shift stands at the begin of the layer's backward pass, so that all have
-    work beside them.
+    In the backward pass, keys and values travel the same way again, and the sums of their gradients travel with them, and home: one shift more. A
+    rank computes with its own keys last, while the gradients travel home, and the first shift stands at the beginning of the layer's backward
+    pass, so that every transfer runs beside work.
   }];
   let statistics = [Statistic<"expanded", "expanded", "attentions written out">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];

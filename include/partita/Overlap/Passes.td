@@ -213,9 +213,9 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
 
     On CPUs, only the rank itself can work on a collective between its start and its wait, between two kernels. The pass inserts a poll
     after each run of ops whose work (FLOPs by the shard rules, or the equivalent of the memory traffic) is that of `every` average ops,
-    and at least `flops`. So the program grows by at most one line per `every` calls, and a poll takes little time compared to the
-    kernels around it. Each poll does its share of the pending work. Beside a shift of ring attention, a poll
-    follows each run of ops of at least `flops`; during a step of attention the kernel itself polls.
+    and at least `flops`. So there the program grows by at most one line per `every` calls, and a poll takes little time compared to the
+    kernels around it. Beside a shift of ring attention, a poll follows each run of ops of at least `flops`; during a step of attention the
+    kernel itself polls. Each poll does its share of the pending work.
 
     ```mlir
     %t = par.all_reduce_start %a over "dp"

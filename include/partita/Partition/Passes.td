@@ -69,7 +69,7 @@ def PartitionSeedContextPass : Pass<"partition-seed-context", "::mlir::ModuleOp"
     With `how=all-to-all` an attention is split by heads instead (Jacobs et al., arXiv 2309.14509): `par.all_to_all` exchanges a rank's part of the
     sequence of all heads for all of the sequence of its heads, before and behind. `auto` takes what moves fewer bytes per layer.
 
-    An axis `ulysses` splits again what `cp` leaves of a sequence. Within the ring over `cp`, heads are then exchanged over `ulysses` (Fang & Zhao, arXiv
+    An axis `ulysses` splits each rank's part of a sequence once more. Within the ring over `cp`, heads are then exchanged over `ulysses` (Fang & Zhao, arXiv
     2405.07719); without `cp`, it is the axis of the exchange.
 
     ```mlir

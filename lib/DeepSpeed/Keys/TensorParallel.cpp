@@ -35,7 +35,7 @@ static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel.tp.tp_grain_size", integer(1), "1", NoEffect,
      "what does not divide is padded, or an error that says so"},
     {kSequence, integer(1, 65536), "1", Obeyed,
-     "must equal the mesh's axis ulysses, which may be in a ring of cp; without it, the axis cp, for which it sets --context-parallel all-to-all"},
+     "must equal the size of mesh axis ulysses; on a mesh without that axis, the size of cp, and then it sets --context-parallel all-to-all"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
      "expert parallelism is not supported"},
 };
