@@ -1,6 +1,7 @@
 //===- OneBit.cpp - sums that send a bit per element ------------------------------------------===//
 
 #include "dialects/Par/OneBit.h"
+#include "runtime/include/partita_rt/one_bit_shapes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -39,6 +40,27 @@ RankedTensorType OneBitAllReduceOp::serverType(Type value, StringAttr axis, Mesh
     return {};
   layout->set(axis, Kind::Flat);
   return typeOf(*layout, value, mesh);
+}
+
+int64_t OneBitAllReduceOp::getBlockBytes() {
+  int64_t bytes = 0, ranks = getRankCount();
+  for (Value value : getValues())
+    bytes +=
+        partita_rt::oneBitBytes(cast<RankedTensorType>(value.getType()).getNumElements(), ranks);
+  return bytes;
+}
+
+/// One rank alone compresses nothing.
+LaterCollectives OneBitAllReduceOp::getLater() {
+  int64_t ranks = getRankCount();
+  if (ranks == 1)
+    return {};
+  auto bytes = [&](CollectiveKind kind) {
+    return std::pair(kind, partita_rt::wireBytes(kind, getBlockBytes(), ranks));
+  };
+  return {static_cast<int64_t>(getExact()),
+          "bits",
+          {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)}};
 }
 
 /// Checks the number of the step and the last one that is exact.
@@ -104,8 +126,8 @@ LogicalResult OneBitTermOp::verify() {
                          << ", found " << getMean().getType();
   if (getResult().getType() != getTerm().getType())
     return emitOpError() << "yields " << getTerm().getType() << ", not " << getResult().getType();
-  double keep = getKeep().convertToDouble();
-  if (!(keep > 0 && keep <= 1))
-    return emitOpError() << "keeps " << keep << " of a term, expected a number in (0, 1]";
+  double beta = getBeta().convertToDouble();
+  if (!(beta >= 0 && beta < 1))
+    return emitOpError() << "keeps " << beta << " of a mean, expected a number in [0, 1)";
   return success();
 }

@@ -9,7 +9,7 @@
 
 include "dialects/Par/Par.td"
 
-def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure]> {
+def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface]> {
   let summary = "sum over the ranks of an axis, after the first steps with one bit per element: partial -> invariant";
   let description = [{
     The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) with what its compression has left out so far. Operands: n values, the
@@ -46,22 +46,28 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure]> {
     /// The types of the errors of a value of this type; null if it has none: a scalar, or a value that is not a sum over the axis alone.
     static ::mlir::RankedTensorType workerType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
     static ::mlir::RankedTensorType serverType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
-  }];
+    //===-- CollectiveInterface: an all-reduce of the values, then an all-to-all and an all-gather of blocks
+    int64_t getTensorCount() { return getCount(); }
+    int64_t getWireBytes() { return ::partita::bytesOf(getValues().getTypes()); }
+    ::partita::LaterCollectives getLater();
+    /// Bytes of one rank's block: a scale and a chunk's bits of each value (partita_rt/one_bit.h).
+    int64_t getBlockBytes();
+  }] # CollectiveOverAxis<"AllReduce">.declaration;
 }
 
 def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
   let summary = "a rank's term of a running mean that it updates by its term of a sum: partial -> partial";
   let description = [{
-    Of ranks with terms g whose sum is G, and the same mean m: what adds up to m + keep (G - m), namely m / N + keep (g - m / N) for N ranks. While
+    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) G, namely m / N + (1 - beta) (g - m / N) for N ranks. While
     t <= `exact`, it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv 2102.02888, section 3).
 
-        %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" keep 0.1 exact until 10
+        %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10
            : tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<5xf32> -> tensor<5xf32, #par.place<[5], partial [dp]>>
   }];
-  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$keep, I64Attr:$exact);
+  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, I64Attr:$exact);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $term `,` $mean `at` $t `:` type($t) `over` $axis `keep` $keep `exact` `until` $exact attr-dict `:` type($term) `,` type($mean) `->` type($result)
+    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` `until` $exact attr-dict `:` type($term) `,` type($mean) `->` type($result)
   }];
   let hasVerifier = 1;
 }

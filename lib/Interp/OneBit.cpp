@@ -129,7 +129,7 @@ LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs 
     return success();
   }
   auto ranks = static_cast<double>(execution.mesh().sizeOf(op.getAxis()));
-  double keep = op.getKeep().convertToDouble();
+  double keep = 1 - op.getBeta().convertToDouble();
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     Tensor term = *in[0][rank];
     for (int64_t i = 0; i < term.size(); ++i) {

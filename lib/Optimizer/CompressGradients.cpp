@@ -9,6 +9,7 @@
 #include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Target.h"
 #include "dialects/Train/Tensors.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
@@ -61,22 +62,31 @@ private:
       return update.emitError() << "onebit-adam over several ranks " << what;
     };
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
-    if (!mesh || llvm::all_of(mesh.getSizes(), [](int64_t size) { return size == 1; }))
-      return success();
+    auto splitsBatch = [&](StringAttr axis) {
+      return mesh.sizeOf(axis) > 1 && par::splits(axis, par::Splits::Batch);
+    };
+    if (!mesh || llvm::none_of(mesh.getAxes(), splitsBatch))
+      return success(); // no rank has a gradient of its own samples
+    for (StringAttr axis : mesh.getAxes())
+      if (splitsBatch(axis) && axis != "dp")
+        return refuse("compresses momenta that every rank has in full, and " + axis.getValue() +
+                      " shards them; use --mesh dp=N");
+    if (rt::Target::of(getOperation()).queuesWork())
+      return refuse("has no kernels for GPUs that pack signs into bits; use --target cpu");
     if (getOperation()->hasAttr(pipe::PipeDialect::kStages))
       return refuse("takes no pipeline stages; use --mesh dp=N alone");
     if (stage != 0)
       return refuse("compresses momenta that every rank has in full; use --zero-stage 0, not " +
                     Twine(stage));
-    for (StringAttr axis : mesh.getAxes())
-      if (mesh.sizeOf(axis) > 1 && axis != "dp")
-        return refuse("sums over the axis dp alone, not " + axis.getValue() + "; use --mesh dp=N");
     if (!getElementTypeOrSelf(update.getValue().getType()).isF32() || update.getRounded())
       return refuse("compresses float32; use --precision float32");
     if (update.getGradientScale())
       return refuse("compresses what each rank has before the sum, of which no norm is known; "
                     "leave out --clip and --loss-scale");
     if (!sum) // a gradient without a term of any rank's own
+      return success();
+    sum = withDataLast(sum);
+    if (sum.getAxis() != "dp")
       return success();
     Type term = sum.getValues()[0].getType();
     auto momentum = update.getStateValues()[0].getDefiningOp<train::ReadOp>();
@@ -90,6 +100,27 @@ private:
                     llvm::formatv("{0}", term).str() + "; use --mesh dp=N alone");
     wanted.push_back({update, sum, momentum});
     return success();
+  }
+
+  /// Sums over several axes may be taken in any order: moves that over dp behind one over another axis. Returns the last one.
+  static par::AllReduceOp withDataLast(par::AllReduceOp last) {
+    auto first = last.getValues()[0].getDefiningOp<par::AllReduceOp>();
+    if (last.getAxis() == "dp" || !first || first.getAxis() != "dp" || !first->hasOneUse() ||
+        first.getValues().size() != 1 || last.getValues().size() != 1)
+      return last;
+    par::Layout layout = par::Layout::of(first.getValues()[0].getType());
+    layout.set(last.getAxisAttr(), par::Kind::Invariant);
+    OpBuilder builder(last);
+    auto inner = par::AllReduceOp::create(
+        builder, last.getLoc(), TypeRange(par::withLayout(first.getValues()[0].getType(), layout)),
+        first.getValues(), last.getAxisAttr(), last.getReasonAttr());
+    auto outer =
+        par::AllReduceOp::create(builder, first.getLoc(), last.getResultTypes(), inner.getResults(),
+                                 first.getAxisAttr(), first.getReasonAttr());
+    last.replaceAllUsesWith(outer.getResults());
+    last.erase();
+    first.erase();
+    return withDataLast(outer);
   }
 
   /// One sum for all tensors, where the first update stands: their gradients are all there.
@@ -125,13 +156,14 @@ private:
     SmallVector<std::array<train::StateOp, 2>> errors;
     for (Compressed each : wanted) {
       Value term = each.sum.getValues()[0];
-      operands.push_back(par::OneBitTermOp::create(
-          builder, each.sum.getLoc(), term.getType(), term, each.momentum, t, axis.getValue(),
-          APFloat(1.0 - each.update.getBeta1().convertToDouble()), exact));
+      operands.push_back(par::OneBitTermOp::create(builder, each.sum.getLoc(), term.getType(), term,
+                                                   each.momentum, t, axis.getValue(),
+                                                   each.update.getBeta1(), exact));
       places.push_back(each.sum.getLoc());
-      errors.push_back(
-          {state(each, "worker", par::OneBitAllReduceOp::workerType(term.getType(), axis, mesh)),
-           state(each, "server", par::OneBitAllReduceOp::serverType(term.getType(), axis, mesh))});
+      errors.push_back({state(each, partita_rt::kWorkerError,
+                              par::OneBitAllReduceOp::workerType(term.getType(), axis, mesh)),
+                        state(each, partita_rt::kServerError,
+                              par::OneBitAllReduceOp::serverType(term.getType(), axis, mesh))});
     }
     for (unsigned kind : {0, 1})
       for (auto [each, own] : llvm::zip_equal(wanted, errors)) {

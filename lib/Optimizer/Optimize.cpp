@@ -123,7 +123,7 @@ private:
       return failure();
     if (nesterov && failed(set("nesterov", "nesterov", 1)))
       return failure();
-    if (freezeStep >= 0 && failed(set("freeze-step", "freeze", double(freezeStep))))
+    if (freezeStep > 0 && failed(set("freeze-step", "freeze", double(freezeStep))))
       return failure();
     if (!lambBounds.empty()) {
       if (lambBounds.size() != 2 || !(lambBounds[0] >= 0 && lambBounds[0] <= lambBounds[1]))

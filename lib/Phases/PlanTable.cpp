@@ -169,9 +169,9 @@ static constexpr PlanOption kOptions[] = {
     {"lamb-bounds", PlanOption::Bounds, "MIN,MAX", "", 0, 0,
      "bounds of LAMB's trust ratio, the norm of a parameter over that of its update (0.01,10)",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"freeze-step", PlanOption::Integer, "STEP", "100000", 0, kMost,
+    {"freeze-step", PlanOption::Integer, "STEP", "0", 0, int64_t(1) << 24,
      "onebit-adam: the last step of the warm-up, in which sums are exact; after it the variance "
-     "stays, and momenta are summed with one bit per element",
+     "stays, and momenta are summed with one bit per element; 0: 100000",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"group", PlanOption::Groups, "PATTERN:KEY=NUMBER,...", "", 0, 0,
      "hyperparameters for parameters whose names match a glob pattern: weight-decay=W, lr-scale=S "

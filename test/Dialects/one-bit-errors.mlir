@@ -54,7 +54,7 @@ func.func @scalar(%x: !term, %t: tensor<f32>) {
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @own_steps(%g: !term, %m: tensor<4xf32>, %t: tensor<f32, #par.place<[], partial [dp]>>) {
   // expected-error@+1 {{decides by a step's number of type 'tensor<f32, #par.place<[], partial [dp]>>', which is not one f32 that all ranks have}}
-  %x = par.one_bit_term %g, %m at %t : tensor<f32, #par.place<[], partial [dp]>> over "dp" keep 0.1 exact until 1 : !term, tensor<4xf32> -> !term
+  %x = par.one_bit_term %g, %m at %t : tensor<f32, #par.place<[], partial [dp]>> over "dp" beta 0.9 exact until 1 : !term, tensor<4xf32> -> !term
   return
 }
 }
@@ -65,7 +65,7 @@ func.func @own_steps(%g: !term, %m: tensor<4xf32>, %t: tensor<f32, #par.place<[]
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @partial_mean(%g: !term, %t: tensor<f32>) {
   // expected-error@+1 {{expects a mean of type 'tensor<4xf32>', found 'tensor<4xf32, #par.place<[4], partial [dp]>>'}}
-  %x = par.one_bit_term %g, %g at %t : tensor<f32> over "dp" keep 0.1 exact until 1 : !term, !term -> !term
+  %x = par.one_bit_term %g, %g at %t : tensor<f32> over "dp" beta 0.9 exact until 1 : !term, !term -> !term
   return
 }
 }
@@ -75,8 +75,8 @@ func.func @partial_mean(%g: !term, %t: tensor<f32>) {
 !term = tensor<4xf32, #par.place<[4], partial [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @nothing_kept(%g: !term, %m: tensor<4xf32>, %t: tensor<f32>) {
-  // expected-error@+1 {{keeps 0.000000e+00 of a term, expected a number in (0, 1]}}
-  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" keep 0.0 exact until 1 : !term, tensor<4xf32> -> !term
+  // expected-error@+1 {{keeps 1.000000e+00 of a mean, expected a number in [0, 1)}}
+  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 1.0 exact until 1 : !term, tensor<4xf32> -> !term
   return
 }
 }

@@ -16,10 +16,10 @@
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 
 // CHECK-LABEL: func.func @cut
-// CHECK: par.one_bit_term %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> over "dp" keep 1.000000e-01 exact until 10
+// CHECK: par.one_bit_term %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> over "dp" beta 9.000000e-01 exact until 10
 // CHECK: par.one_bit_all_reduce %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> over "dp" exact until 10 because "momentum"
 func.func @cut(%g: !cut, %m: !cutsum, %w: !cutworker, %s: !cutserver, %t: tensor<f32>) -> !cutsum attributes {par.no_cotangents} {
-  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" keep 0.1 exact until 10 : !cut, !cutsum -> !cut
+  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10 : !cut, !cutsum -> !cut
   %y, %w1, %s1 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 10 because "momentum" : (!cut, !cutworker, !cutserver) -> (!cutsum, !cutworker, !cutserver)
   return %y : !cutsum
 }

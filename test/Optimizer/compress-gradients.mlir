@@ -1,12 +1,12 @@
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-gradients | FileCheck %s
 // RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-gradients=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-gradients 2>&1 | FileCheck %s --check-prefix=CLIP
-// RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, tp = 2>/' %s > %t.tp.mlir && not partita-opt %t.tp.mlir --optimize=kind=onebit-adam --compress-gradients 2>&1 | FileCheck %s --check-prefix=TP
+// RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-gradients 2>&1 | FileCheck %s --check-prefix=FSDP
 // RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-gradients 2>&1 | FileCheck %s --check-prefix=BF16
 // RUN: partita-opt %s --optimize=kind=adamw --compress-gradients | FileCheck %s --check-prefix=EXACT
 // ZERO: error: onebit-adam over several ranks compresses momenta that every rank has in full; use --zero-stage 0, not 1
 // CLIP: error: onebit-adam over several ranks compresses what each rank has before the sum, of which no norm is known; leave out --clip and --loss-scale
-// TP: error: onebit-adam over several ranks sums over the axis dp alone, not tp; use --mesh dp=N
+// FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
 // BF16: error: onebit-adam over several ranks compresses float32; use --precision float32
 // EXACT-NOT: one_bit
 
@@ -51,8 +51,8 @@ func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %g
 // CHECK-LABEL: func.func @train_step
 // CHECK: %[[S:.*]] = par.all_reduce %{{.*}} over "dp" because "gradient" : tensor<f32,
 // CHECK-NOT: par.all_reduce
-// CHECK: par.one_bit_term %arg0, %{{.*}} over "dp" keep {{0.09.*|1.0.*e-01}} exact until 10
-// CHECK: par.one_bit_term %arg1, %{{.*}} over "dp" keep {{0.09.*|1.0.*e-01}} exact until 10
+// CHECK: par.one_bit_term %arg0, %{{.*}} over "dp" beta 9.000000e-01 exact until 10
+// CHECK: par.one_bit_term %arg1, %{{.*}} over "dp" beta 9.000000e-01 exact until 10
 // CHECK: %[[Y:.*]]:6 = par.one_bit_all_reduce {{.*}} over "dp" exact until 10 because "momentum"
 // CHECK: train.onebit_adam %{{.*}}, %[[Y]]#0, {{.*}}compressed = 1.0{{.*}}freeze = 1.000000e+01
 // CHECK-DAG: train.write @w.worker, %[[Y]]#2

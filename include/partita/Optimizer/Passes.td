@@ -41,7 +41,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
     ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; default: 0.01,10">,
-    Option<"freezeStep", "freeze-step", "int64_t", "-1", "last step of onebit_adam's warm-up; default: the optimizer's own">,
+    Option<"freezeStep", "freeze-step", "int64_t", "0", "last step of onebit_adam's warm-up; 0: the optimizer's own">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "max global norm of the gradients; 0: no clipping">,
   ];
@@ -57,14 +57,14 @@ def CompressGradientsPass : Pass<"compress-gradients", "::mlir::ModuleOp"> {
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters takes the place of the sums of their gradients; `compressed`
     tells the updates that the sum is the new momentum. Parameters of one element keep their sums: a sign and a scale are all there is.
-    What compression leaves out are states, the worker's and the server's. Data-parallel ranks alone, float32, without clipping: else
-    an error says why.
+    What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
+    compresses its shard. Float32, states in full, without clipping: else an error says why.
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"
     %p, %o:2 = train.onebit_adam %w, %g, %m, %v, %rate, %t {freeze = 10.0, ...}
     // becomes
-    %x = par.one_bit_term %0, %m at %t over "dp" keep 0.1 exact until 10
+    %x = par.one_bit_term %0, %m at %t over "dp" beta 0.9 exact until 10
     %worker = train.read @w.worker
     %server = train.read @w.server
     %y:3 = par.one_bit_all_reduce %x, %worker, %server at %t over "dp" exact until 10 because "momentum"

@@ -193,8 +193,18 @@ void unpackSums(const Blocks &blocks, const uint8_t *received) {
 
 } // namespace
 
-int64_t oneBitScratch(OneBitTensors tensors, int ranks) {
-  return (2 * ranks + 1) * Blocks(tensors, ranks).bytes;
+void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
+                bool exact) {
+  if (exact) {
+    if (x != g)
+      std::copy_n(g, n, x);
+    return;
+  }
+  auto count = float(ranks), keep = float(1 - beta);
+  for (int64_t i = 0; i < n; ++i) {
+    float share = m[i] / count;
+    x[i] = share + keep * (g[i] - share);
+  }
 }
 
 void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,

@@ -11,18 +11,11 @@
 #define PARTITA_RT_ONE_BIT_H
 
 #include "partita_rt/comm.h"
+#include "partita_rt/one_bit_shapes.h"
 
 #include <cstddef>
 
 namespace partita_rt {
-
-/// Elements of a server's chunk of a tensor of n elements.
-constexpr int64_t oneBitChunk(int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; }
-
-/// Bytes of a tensor in a block: its scale and its bits.
-constexpr int64_t oneBitBytes(int64_t n, int64_t ranks) {
-  return 4 + (oneBitChunk(n, ranks) + 7) / 8;
-}
 
 /// One tensor of a compressed sum.
 struct OneBitTensor {
@@ -33,8 +26,17 @@ struct OneBitTensor {
 };
 using OneBitTensors = std::initializer_list<OneBitTensor>;
 
-/// Bytes of scratch memory: the blocks of all ranks, sent and received.
-int64_t oneBitScratch(OneBitTensors tensors, int ranks);
+inline int64_t oneBitScratch(OneBitTensors tensors, int ranks) {
+  int64_t block = 0;
+  for (const OneBitTensor &each : tensors)
+    block += oneBitBytes(each.count, ranks);
+  return oneBitScratch(block, ranks);
+}
+
+/// What a rank adds to its ranks' sum of the tensor's new momentum, from its term g of a gradient's sum and the momentum m of all
+/// ranks: x = m / ranks + (1 - beta) (g - m / ranks), or g while the sum is exact. x may be g.
+void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
+                bool exact);
 
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
 /// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus

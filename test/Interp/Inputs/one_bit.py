@@ -32,8 +32,8 @@ def program(ranks):
             t = types[name]
             arguments.append("%%g_%s%d: %s" % (name, step, t["local"]))
             lines.append("%%s_%s%d = tx.reduce_sum %%g_%s%d [0] : %s -> %s" % (name, step, name, step, t["local"], t["partial"]))
-            lines.append("%%x_%s%d = par.one_bit_term %%s_%s%d, %%m_%s%d at %%t%d : tensor<f32> over \"dp\" keep %.17g exact until 0 : %s, %s -> %s"
-                         % (name, step, name, step, name, step - 1, step, 1 - BETA1, t["partial"], t["full"], t["partial"]))
+            lines.append("%%x_%s%d = par.one_bit_term %%s_%s%d, %%m_%s%d at %%t%d : tensor<f32> over \"dp\" beta %.17g exact until 0 : %s, %s -> %s"
+                         % (name, step, name, step, name, step - 1, step, BETA1, t["partial"], t["full"], t["partial"]))
         taken = ["%" + each % part for part, numbered in (("x", after), ("worker", before), ("server", before)) for each in numbered]
         made = ["%" + each % part for part in ("m", "worker", "server") for each in after]
         lines.append("%s = par.one_bit_all_reduce %s at %%t%d : tensor<f32> over \"dp\" exact until %d : (%s) -> (%s)"
