@@ -22,21 +22,7 @@ train.parameter @s : tensor<f32>
 // CHECK-DAG: train.state @b.server : tensor<5xf32> = 0.000000e+00 of @b "server"
 // CHECK-NOT: @s.worker
 
-func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
-  %0 = train.initial_value @w : tensor<4x5xf32>
-  train.write @w, %0 : tensor<4x5xf32>
-  %1 = train.initial_value @b : tensor<5xf32>
-  train.write @b, %1 : tensor<5xf32>
-  %2 = train.initial_value @s : tensor<f32>
-  train.write @s, %2 : tensor<f32>
-  return
-}
-// CHECK-LABEL: func.func @init
-// CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
-// CHECK-NEXT: train.write @w.worker, %[[I]]
-
-func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>,
-    %gs: tensor<f32, #par.place<[], partial [dp]>>) attributes {train.entry_point = #train.entry_point<train_step>} {
+func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>, %gs: tensor<f32, #par.place<[], partial [dp]>>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4x5xf32>
   %b = train.read @b : tensor<5xf32>
   %s = train.read @s : tensor<f32>
@@ -62,4 +48,17 @@ func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %g
 // CHECK-DAG: train.write @b.server, %[[Y]]#5
 // CHECK: train.onebit_adam %{{.*}}, %[[S]], 
 // CHECK-NOT: compressed = 1.0
+
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
+  %0 = train.initial_value @w : tensor<4x5xf32>
+  train.write @w, %0 : tensor<4x5xf32>
+  %1 = train.initial_value @b : tensor<5xf32>
+  train.write @b, %1 : tensor<5xf32>
+  %2 = train.initial_value @s : tensor<f32>
+  train.write @s, %2 : tensor<f32>
+  return
+}
+// CHECK-LABEL: func.func @init
+// CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
+// CHECK-NEXT: train.write @w.worker, %[[I]]
 }

@@ -62,15 +62,16 @@ def CompressGradientsPass : Pass<"compress-gradients", "::mlir::ModuleOp"> {
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"
-    %p, %o:2 = train.onebit_adam %w, %g, %m, %v, %rate, %t {freeze = 10.0, ...}
+    train.update @w, %w by %g
     // becomes
-    %x = par.one_bit_term %0, %m at %t over "dp" beta 0.9 exact until 10
+    %x = par.one_bit_term %0, %m at %t ... over "dp" beta 9.000000e-01 exact until 10
     %worker = train.read @w.worker
     %server = train.read @w.server
-    %y:3 = par.one_bit_all_reduce %x, %worker, %server at %t over "dp" exact until 10 because "momentum"
-    %p, %o:2 = train.onebit_adam %w, %y#0, %m, %v, %rate, %t {compressed = 1.0, freeze = 10.0, ...}
-    train.write @w.worker, %y#1
-    train.write @w.server, %y#2
+    ... = par.one_bit_all_reduce %x, ... over "dp" exact until 10 because "momentum"
+    ... = train.onebit_adam ...compressed = 1.0, ... freeze = 10.0...
+    train.write @w.worker, ...
+    train.write @w.server, ...
+    ...
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows; others than 0 are refused">];

@@ -154,7 +154,7 @@ static bool tellDistance(ModuleOp exact, ModuleOp partitioned,
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(exact, partitioned, options);
   if (failed(report))
     return false;
-  const auto *worst =
+  auto worst =
       llvm::find_if(report->entries, [](const auto &each) { return each.kind == "parameter"; });
   if (worst != report->entries.end())
     llvm::outs() << llvm::formatv(
