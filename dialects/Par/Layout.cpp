@@ -306,6 +306,22 @@ RankedTensorType partita::par::fullType(Type type) {
                                cast<RankedTensorType>(type).getElementType());
 }
 
+bool partita::par::holdsWholeBlocks(Type type, int64_t block, MeshAttr mesh) {
+  Layout layout = Layout::of(type).withoutFlat();
+  int last = static_cast<int>(layout.shape.size()) - 1;
+  if (last < 0 || layout.unequalDim() == last || layout.mirroredDim() == last)
+    return false;
+  layout = layout.factored();
+  int64_t size = layout.shape.back();
+  for (const AxisSplit &split : layout.splits.back()) {
+    int64_t ranks = mesh.sizeOf(split.axis.getValue());
+    if (size % ranks != 0)
+      return false;
+    size /= ranks;
+  }
+  return size % block == 0;
+}
+
 RankedTensorType partita::par::withLayout(Type type, const Layout &layout) {
   auto tensor = cast<RankedTensorType>(type);
   return RankedTensorType::get(tensor.getShape(), tensor.getElementType(),

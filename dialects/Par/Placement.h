@@ -90,6 +90,9 @@ struct Layout {
 llvm::SmallVector<mlir::StringAttr> splittingAxes(mlir::Type type);
 /// Returns the type of the full value.
 mlir::RankedTensorType fullType(mlir::Type type);
+/// Does a rank hold blocks of so many consecutive elements of the last dimension whole, if flat axes are left
+/// out? Only then is what is computed per block the same on any mesh.
+bool holdsWholeBlocks(mlir::Type type, int64_t block, MeshAttr mesh);
 /// Returns the type of the same shard with another layout of the same splits (shape unchanged).
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout &layout);
 /// Returns the type of the cotangent of a value of this type.

@@ -305,6 +305,8 @@ StringRef rt::cppName(Type element) {
     return "int64_t";
   if (element.isInteger(32))
     return "int32_t";
+  if (element.isInteger(8))
+    return "int8_t";
   return "bool";
 }
 

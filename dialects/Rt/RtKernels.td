@@ -87,6 +87,18 @@ def Rt_ThroughFp8Op : Rt_Call<"through_fp8", "throughFp8",
   let summary = "the same, times *scale: a number that 8 bits hold, in x's type";
   let arguments = (ins B:$y, B:$x, B:$scale, Optional<B>:$max, StrAttr:$format, I64Attr:$n);
 }
+def Rt_QuantizeBlocksOp : Rt_Call<"quantize_blocks", "quantizeBlocks", ["getValues()", "getScales()", "getX()", "getBlock()", "getN()"]> {
+  let summary = "x in 8 bits, and a scale per block of consecutive elements";
+  let arguments = (ins B:$values, B:$scales, B:$x, I64Attr:$block, I64Attr:$n);
+}
+def Rt_DequantizeBlocksOp : Rt_Call<"dequantize_blocks", "dequantizeBlocks", ["getX()", "getValues()", "getScales()", "getBlock()", "getN()"]> {
+  let summary = "x = 8-bit values times their blocks' scales";
+  let arguments = (ins B:$x, B:$values, B:$scales, I64Attr:$block, I64Attr:$n);
+}
+def Rt_RoundBlocksOp : Rt_Call<"round_blocks", "roundBlocks", ["getY()", "getX()", "getBlock()", "getN()"]> {
+  let summary = "y = x as the two leave it";
+  let arguments = (ins B:$y, B:$x, I64Attr:$block, I64Attr:$n);
+}
 def Rt_ScaledGemmOp : Rt_Call<"scaled_gemm", "scaledGemm",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()",
      "orNull(getBias())", "orNull(getAddend())"], [AttrSizedOperandSegments]> {

@@ -29,3 +29,21 @@ std::string train::roleNames() {
   return llvm::join(llvm::map_range(kRoles, [](const Role &role) { return role.name.str(); }),
                     ", ");
 }
+
+StringRef train::usualRole(StringRef name, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.getElementType().isSignlessInteger())
+    return name.contains("mask") ? "ones" : "data";
+  int64_t rank = tensor.getRank();
+  if (name.contains("position") && rank > 0 && !tensor.getElementType().isInteger(1))
+    return "positions";
+  if (name.contains("mask"))
+    return "ones";
+  if (name.contains("token_type") || name.contains("segment"))
+    return "zeros";
+  if (name.starts_with("decoder_") && name.ends_with("ids") && rank == 2)
+    return "shifted";
+  if (name.ends_with("labels") || name.ends_with("targets"))
+    return "targets";
+  return "data";
+}

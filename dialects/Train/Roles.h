@@ -7,6 +7,7 @@
 #ifndef PARTITA_DIALECTS_TRAIN_ROLES_H
 #define PARTITA_DIALECTS_TRAIN_ROLES_H
 
+#include "mlir/IR/Types.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -24,6 +25,9 @@ const Role *findRole(llvm::StringRef name);
 /// Returns true if the role with that name determines all that an input holds; false if there is
 /// none.
 bool isFixedRole(llvm::StringRef name);
+/// Returns the role of an input of that name and type in most models, for inputs that --input does not mention.
+/// Tokens are recognized by their use.
+llvm::StringRef usualRole(llvm::StringRef name, mlir::Type type);
 /// Returns the names of all roles, for a message.
 std::string roleNames();
 

@@ -108,7 +108,24 @@ static LogicalResult verifySymbol(Operation *op, FlatSymbolRefAttr symbol, Type 
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifySymbol(*this, getSymbolAttr(), getType(), tables);
+  if (failed(verifySymbol(*this, getSymbolAttr(), getType(), tables)))
+    return failure();
+  if (!getInt8Block())
+    return success();
+  auto block = static_cast<int64_t>(*getInt8Block());
+  par::MeshAttr mesh = par::MeshAttr::of(*this);
+  if (isa<FloatType>(getElementTypeOrSelf(getType())) &&
+      par::holdsWholeBlocks(getType(), block, mesh))
+    return success();
+  InFlightDiagnostic error = emitOpError() << "of " << getSymbolAttr() << " rounds blocks of "
+                                           << block << " consecutive numbers, which a rank's "
+                                           << getType() << " does not hold whole";
+  for (int64_t fits = llvm::PowerOf2Ceil(block) / 2; fits >= 2; fits /= 2)
+    if (par::holdsWholeBlocks(getType(), fits, mesh)) {
+      error << "; give --quantization-block " << fits;
+      break;
+    }
+  return error;
 }
 
 LogicalResult InitialValueOp::verifySymbolUses(SymbolTableCollection &tables) {

@@ -219,10 +219,21 @@ class Train_Access<string mnemonic, list<Trait> traits> : Train_Op<mnemonic, tra
 
 def Train_ReadOp : Train_Access<"read", [MemoryEffects<[MemRead]>]> {
   let summary = "the value of a parameter or state at the start of the step";
-  let description = "A symbol is read before it is written, in each function.";
-  let arguments = (ins FlatSymbolRefAttr:$symbol);
+  let description = [{
+    A symbol is read before it is written, in each function.
+
+    With `int8_block`, the value is rounded: in blocks of so many consecutive elements of the last dimension, to 8 bits and a scale
+    (zero.quantize_blocks). Its gradient is that of the stored value, as if nothing were rounded, and updates read the stored value.
+    Set by `zero-quantize-weights`; `zero-shard-parameters` moves it to the gather, `zero-quantize-gathers` replaces it.
+
+        %0 = train.read @w in int8 blocks of 64 : tensor<16x128xf32>
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$symbol, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$int8_block);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$symbol attr-dict `:` type($result)";
+  let assemblyFormat = "$symbol (`in` `int8` `blocks` `of` $int8_block^)? attr-dict `:` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::llvm::StringRef":$symbol), [{
+    build($_builder, $_state, type, symbol, ::mlir::IntegerAttr());
+  }]>];
 }
 
 def Train_WriteOp : Train_Access<"write", [MemoryEffects<[MemWrite]>]> {

@@ -15,6 +15,7 @@ include "dialects/Interfaces/Tables.td"
 def Train_Dialect : Dialect {
   let name = "train";
   let cppNamespace = "::partita::train";
+  let dependentDialects = ["::partita::par::ParDialect"]; // the mesh, over which a value may be split
   let summary = "parameters and states as symbols, accumulation, loss and updates";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

@@ -151,7 +151,8 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let summary = "softmax(scale q k^T [+ bias] [+ causal mask]) v, per batch element and head";
   let description = [{
     q [b, s, h, d], k [b, t, g, d], v [b, t, g, e] -> out [b, s, h, e] and, for the backward pass, the
-    logarithm of the softmax's denominator lse [b, h, s].
+    logarithm of the softmax's denominator lse [b, h, s], relative to each query's base (partita_rt/attention_base.h): not zero
+    where the biases of all keys are low, which would absorb it.
 
     - g divides h: query head i reads key head i / (h / g) (Ainslie et al., arXiv 2305.13245).
     - `bias` [b or 1, h or 1, s or 1, t or 1] is added to the scores: padding masks, relative positions.
@@ -245,7 +246,8 @@ def Tx_AttentionStepOp : Tx_AttentionStep<"attention_step"> {
 
         lse = log(exp(lse') + sum_j exp(score_j));  out = exp(lse' - lse) out' + sum_j exp(score_j - lse) v_j
 
-    A query that has seen no key has out = 0 and lse = -inf. Masks, blocks, dropout and the columns of a bias go by positions in the full
+    A query that has seen no key has out = 0 and lse = -inf. Scores are relative to the base that the query has with all keys of the full
+    sequence, as in tx.attention. Masks, blocks, dropout and the columns of a bias go by positions in the full
     sequences: k and v are those of the positions from `first_key` on, q those from `first_query` on; one number for each run of consecutive
     positions. `blocks` are those of the full sequence, each run has whole ones. `behind` says how many places before this rank the one stands
     whose keys these are: of its work with blocks, the mean over the ranks is counted.

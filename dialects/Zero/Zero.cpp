@@ -45,6 +45,18 @@ RankedTensorType partita::zero::shardType(Type full, ArrayRef<StringAttr> axes,
   return succeeded(shard) ? *shard : RankedTensorType();
 }
 
+RankedTensorType partita::zero::scalesType(Type type, int64_t block, par::MeshAttr mesh) {
+  auto tensor = cast<RankedTensorType>(type);
+  Layout layout = Layout::of(type);
+  if (!par::holdsWholeBlocks(type, block, mesh) || tensor.getNumElements() % block != 0)
+    return {};
+  layout.shape.back() /= block;
+  auto scales = layout.localType(Float32Type::get(type.getContext()), mesh, [](const Twine &) {});
+  bool isShardOfThem =
+      succeeded(scales) && scales->getNumElements() == tensor.getNumElements() / block;
+  return isShardOfThem ? *scales : RankedTensorType();
+}
+
 int64_t partita::zero::paddingOf(Type shard, par::MeshAttr mesh) {
   Layout layout = Layout::of(shard);
   auto type = cast<RankedTensorType>(shard);
@@ -118,7 +130,45 @@ LogicalResult ShardOp::verify() {
                      {Kind::Invariant});
 }
 LogicalResult GatherOp::verify() {
+  if (getInt8Block())
+    for (Value full : getFull())
+      if (!scalesType(full.getType(), static_cast<int64_t>(*getInt8Block()),
+                      par::MeshAttr::of(*this)))
+        return emitOpError() << "rounds blocks of " << *getInt8Block() << ", which "
+                             << full.getType() << " does not hold whole";
   return verifyBucket(*this, getAxisAttr(), getShards(), getFull(), /*gathers=*/true);
+}
+
+/// Checks that 8-bit values and scales are of the numbers' blocks.
+static LogicalResult verifyBlocks(Operation *op, Type numbers, Type values, Type scales,
+                                  uint64_t block) {
+  auto expected = scalesType(numbers, static_cast<int64_t>(block), par::MeshAttr::of(op));
+  if (!expected)
+    return op->emitOpError() << "of blocks of " << block << ", which " << numbers
+                             << " does not hold whole";
+  auto tensor = cast<RankedTensorType>(numbers);
+  auto bytes = tensor.clone(IntegerType::get(op->getContext(), 8));
+  if (values != bytes || scales != expected)
+    return op->emitOpError() << "of " << numbers << " in blocks of " << block << " has " << bytes
+                             << " and " << expected << ", not " << values << " and " << scales;
+  return success();
+}
+
+LogicalResult QuantizeBlocksOp::verify() {
+  return verifyBlocks(*this, getX().getType(), getValues().getType(), getScales().getType(),
+                      getBlock());
+}
+LogicalResult DequantizeBlocksOp::verify() {
+  return verifyBlocks(*this, getX().getType(), getValues().getType(), getScales().getType(),
+                      getBlock());
+}
+LogicalResult RoundBlocksOp::verify() {
+  if (getX().getType() != getType())
+    return emitOpError() << "changes no type, from " << getX().getType() << " to " << getType();
+  if (!scalesType(getType(), static_cast<int64_t>(getBlock()), par::MeshAttr::of(*this)))
+    return emitOpError() << "of blocks of " << getBlock() << ", which " << getType()
+                         << " does not hold whole";
+  return success();
 }
 LogicalResult ReduceScatterOp::verify() {
   return verifyBucket(*this, getAxisAttr(), getValues(), getShards(), /*gathers=*/false);

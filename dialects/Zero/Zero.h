@@ -22,6 +22,9 @@ llvm::SmallVector<mlir::StringAttr> shardingAxes(par::MeshAttr mesh);
 /// that the value's own op reports).
 mlir::RankedTensorType shardType(mlir::Type full, llvm::ArrayRef<mlir::StringAttr> axes,
                                  par::MeshAttr mesh);
+/// Returns the type of the scales of a value's blocks of so many elements: a shard of it has a shard of them;
+/// null if a rank, or the shard, holds no whole blocks.
+mlir::RankedTensorType scalesType(mlir::Type type, int64_t block, par::MeshAttr mesh);
 /// Returns the number of padding elements of a flat shard of all ranks over its flat axes, which are
 /// stored and moved for nothing.
 int64_t paddingOf(mlir::Type shard, par::MeshAttr mesh);

@@ -56,14 +56,23 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [Linear, GatherInterf
         %w = zero.gather %shard over "dp" because "updated parameter"
            : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
 
+    With `int8_block`, the full tensors are rounded in blocks of so many elements, as by `quantize_blocks` and
+    `dequantize_blocks`: `zero-quantize-gathers` moves the first before the gather, where shards hold whole blocks.
+
     Created by `zero-shard-states`, `zero-shard-parameters` and `recompute`; joined into buckets by
     `bucket-gathers`; split into `gather_start` and `par.wait` by `start-collectives`.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$shards, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
+  let arguments = (ins Variadic<AnyRankedTensor>:$shards, StrAttr:$axis, OptionalAttr<StrAttr>:$reason, UnitAttr:$again,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$int8_block);
   let results = (outs Variadic<AnyRankedTensor>:$full);
   let assemblyFormat = [{
-    $shards `over` $axis (`again` $again^)? (`because` $reason^)? attr-dict `:` type($shards) `->` type($full)
+    $shards `over` $axis (`again` $again^)? (`in` `int8` `blocks` `of` $int8_block^)? (`because` $reason^)? attr-dict
+    `:` type($shards) `->` type($full)
   }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$full, "::mlir::ValueRange":$shards, "::mlir::StringAttr":$axis,
+                                 "::mlir::StringAttr":$reason, "::mlir::UnitAttr":$again), [{
+    build($_builder, $_state, full, shards, axis, reason, again, ::mlir::IntegerAttr());
+  }]>];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -84,6 +93,57 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
   let assemblyFormat = "$values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($shards)";
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Numbers in 8 bits
+//
+// Blockwise quantization of what ranks send (ZeRO++, Wang et al., arXiv 2306.10209; Dettmers et al., arXiv 2110.02861).
+//===----------------------------------------------------------------------------------------------===//
+
+class Zero_Blockwise<string mnemonic> : Zero_Op<mnemonic, [Pure]> {
+  let hasVerifier = 1;
+}
+def Zero_Int8 : RankedTensorOf<[I8]>;
+
+def Zero_QuantizeBlocksOp : Zero_Blockwise<"quantize_blocks"> {
+  let summary = "x in 8 bits, and a scale per block";
+  let description = [{
+    The scale of a block is the max of |x| in it, divided by 127; a number is x / scale, rounded to nearest even. Blocks are of `block`
+    consecutive elements of the last dimension; x may be a flat shard that holds whole ones. A block whose max is below 127 times the
+    smallest normal float is zero. A NaN or an infinity makes its block's scale NaN, so that the whole block becomes NaN.
+
+        %q, %s = zero.quantize_blocks %x by 4
+            : tensor<16xf32, #par.place<[4, 8], flat [dp]>>
+            -> tensor<16xi8, #par.place<[4, 8], flat [dp]>>, tensor<4xf32, #par.place<[4, 2], flat [dp]>>
+
+    Created by `zero-quantize-gathers`; becomes a kernel call.
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, ConfinedAttr<I64Attr, [IntPositive]>:$block);
+  let results = (outs Zero_Int8:$values, RankedTensorOf<[F32]>:$scales);
+  let assemblyFormat = "$x `by` $block attr-dict `:` type($x) `->` type($values) `,` type($scales)";
+}
+def Zero_DequantizeBlocksOp : Zero_Blockwise<"dequantize_blocks"> {
+  let summary = "the numbers that quantize_blocks has stored: values times their blocks' scales";
+  let description = [{
+        %x = zero.dequantize_blocks %q, %s by 4 : tensor<4x8xi8>, tensor<4x2xf32> -> tensor<4x8xbf16>
+
+    Created by `zero-quantize-gathers`; becomes a kernel call.
+  }];
+  let arguments = (ins Zero_Int8:$values, RankedTensorOf<[F32]>:$scales, ConfinedAttr<I64Attr, [IntPositive]>:$block);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$x);
+  let assemblyFormat = "$values `,` $scales `by` $block attr-dict `:` type($values) `,` type($scales) `->` type($x)";
+}
+def Zero_RoundBlocksOp : Zero_Blockwise<"round_blocks"> {
+  let summary = "x as quantize_blocks and dequantize_blocks leave it, where nothing is sent in 8 bits";
+  let description = [{
+        %y = zero.round_blocks %x by 4 : tensor<4x8xf32> -> tensor<4x8xf32>
+
+    Created by `zero-quantize-gathers`; becomes a kernel call.
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$x, ConfinedAttr<I64Attr, [IntPositive]>:$block);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$x `by` $block attr-dict `:` type($x) `->` type($result)";
 }
 
 //===----------------------------------------------------------------------------------------------===//

@@ -84,8 +84,8 @@ public:
         continue;
       }
       builder.setListener(nullptr);
-      train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(), read->second,
-                              gradient);
+      train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(),
+                              storedValue(read->second), gradient);
       ++updates;
     }
     warnOf(still);
@@ -113,6 +113,18 @@ private:
             << " not trained: the loss depends on " << (still.size() > 1 ? "them" : "it")
             << " through steps alone (floor, round, sign, comparisons, indices), if at all; use "
             << "--freeze '" << first.getSymName() << "' if that is intended";
+  }
+
+  /// The value that an update changes: the parameter's own, where the forward pass reads it rounded.
+  static Value storedValue(Value value) {
+    auto read = value.getDefiningOp<train::ReadOp>();
+    if (!read.getInt8Block())
+      return value;
+    OpBuilder after(read->getContext());
+    after.setInsertionPointAfter(read);
+    auto stored = cast<train::ReadOp>(after.clone(*read));
+    stored.removeInt8BlockAttr();
+    return stored;
   }
 
   /// Reads each parameter once, outside of the loop, so that all of its uses contribute to one

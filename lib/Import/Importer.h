@@ -147,8 +147,7 @@ private:
   /// unchanged.
   mlir::ArrayAttr tensorsOf(const onnx::TensorProto &proto);
   mlir::LogicalResult importInputs(Frame &frame);
-  MaybeHost fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
-                       llvm::StringRef &role);
+  llvm::StringRef fixedRole(llvm::StringRef name, mlir::Type type) const;
   mlir::LogicalResult importOutputs(const Frame &frame);
   mlir::LogicalResult importNode(const onnx::NodeProto &proto, Frame &frame);
   mlir::LogicalResult

@@ -8,14 +8,17 @@ using namespace mlir;
 
 namespace partita::importer {
 
-/// The values of an input that is the same in every run, if its type fits its role.
-MaybeHost Importer::fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
-                               llvm::StringRef &role) {
-  auto found =
-      llvm::find_if(options.fixedInputs, [&](const auto &each) { return each.first == name; });
-  if (found == options.fixedInputs.end())
-    return std::nullopt;
-  role = found->second;
+/// The role of an input that is the same in every run; "" of others.
+llvm::StringRef Importer::fixedRole(llvm::StringRef name, Type type) const {
+  auto bound = llvm::find_if(options.inputs, [&](const auto &each) { return each.first == name; });
+  if (bound != options.inputs.end())
+    return train::isFixedRole(bound->second) ? llvm::StringRef(bound->second) : "";
+  bool isMask = train::usualRole(name, type) == "ones";
+  return options.masksAreOnes && isMask ? "ones" : "";
+}
+
+/// The values of an input with that role, if its type fits it.
+static MaybeHost valuesOf(llvm::StringRef role, DType type, llvm::ArrayRef<int64_t> shape) {
   if (role == "ones" || role == "zeros")
     return (isFloat(type) ? HostTensor::scalar(type, role == "ones")
                           : HostTensor::scalarInt(type, role == "ones"))
@@ -65,12 +68,13 @@ LogicalResult Importer::importInputs(Frame &frame) {
     arguments.push_back(input);
     types.push_back(RankedTensorType::get(shape, element));
     StringAttr name = builder.getStringAttr(input->name());
-    llvm::StringRef role = train::kUndecidedRole, fixedRole;
-    fixed.push_back(fixedInput(input->name(), *type, shape, fixedRole));
+    llvm::StringRef role = fixedRole(input->name(), types.back());
+    fixed.push_back(valuesOf(role, *type, shape));
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),
-         builder.getNamedAttr(train::TrainDialect::kRole,
-                              builder.getStringAttr(fixed.back() ? fixedRole : role))}));
+         builder.getNamedAttr(
+             train::TrainDialect::kRole,
+             builder.getStringAttr(fixed.back() ? role : StringRef(train::kUndecidedRole)))}));
     locations.push_back(NameLoc::get(name, file.location()));
   }
   builder.setInsertionPointToEnd(module->getBody());

@@ -11,6 +11,7 @@
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
 #include "partita/Interp/Random.h"
+#include "runtime/include/partita_rt/attention_base.h"
 #include <numeric>
 
 namespace partita::interp::attention {
@@ -169,8 +170,8 @@ private:
   int64_t size = 1;
 };
 
-/// scale q k^T + bias of one batch element and head, and which of them a query sees. A bias has rows for these
-/// queries, and columns for all positions of keys.
+/// scale q k^T + bias - base of one batch element and head, and which of them a query sees. A bias has rows for these
+/// queries, and columns for all positions of keys; the base is that of all keys (attention_base.h).
 struct Scores {
   Matrix values;
   std::vector<char> seen;
@@ -194,12 +195,20 @@ Scores scoresOf(Op op, const Tensor &qs, const Tensor &ks, const Extras &extras,
   double scale = op.getScale().convertToDouble();
   for (int64_t i = 0; i < p.rows; ++i) {
     auto [first, end] = visible(op, extras.firstKeys, at, b, i);
+    auto biasOf = [&, row = i](int64_t key) {
+      return bias ? bias->reals[biasPosition(*bias, b, h, row, key)] : 0;
+    };
+    double largest = -INFINITY;
+    for (int64_t key = first; key < end && largest < partita_rt::kLowBias; ++key)
+      if (blocks.sees(at.queries[i], key))
+        largest = std::max(largest, biasOf(key));
+    double base = partita_rt::baseOf(largest);
     for (int64_t j = 0; j < p.columns; ++j) {
       int64_t key = at.keys[j];
       if (key < first || key >= end || !blocks.sees(at.queries[i], key))
         continue;
       scores.seen[i * p.columns + j] = 1;
-      p.at(i, j) = p.at(i, j) * scale + (bias ? bias->reals[biasPosition(*bias, b, h, i, key)] : 0);
+      p.at(i, j) = p.at(i, j) * scale + biasOf(key) - base;
     }
   }
   return scores;

@@ -113,6 +113,7 @@ void addTrainKernels(KernelTable &table);
 void addUpdateKernels(KernelTable &table);
 void addLossScaleKernels(KernelTable &table);
 void addFp8Kernels(KernelTable &table);
+void addBlockwiseKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);

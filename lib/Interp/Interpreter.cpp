@@ -114,6 +114,7 @@ const KernelTable &KernelTable::get() {
     addUpdateKernels(result);
     addLossScaleKernels(result);
     addFp8Kernels(result);
+    addBlockwiseKernels(result);
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);

@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Zero/Zero.h"
+#include "lib/Interp/Blockwise.h"
 #include "lib/Interp/Execution.h"
 
 using namespace mlir;
@@ -59,6 +60,10 @@ static LogicalResult gather(Execution &execution, Op op, RankInputs in, RankOutp
   for (auto [i, shards] : llvm::enumerate(in))
     out[first + i] = fullTensorsOf(execution, op.getAxis(), shards,
                                    cast<RankedTensorType>(op->getResult(first + i).getType()));
+  if constexpr (std::is_same_v<Op, zero::GatherOp>)
+    if (op.getInt8Block())
+      for (RankTensors &full : out)
+        full = roundedInBlocks(full, static_cast<int64_t>(*op.getInt8Block()));
   return success();
 }
 

@@ -5,6 +5,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Interp/Blockwise.h"
 #include "lib/Interp/Exchange.h"
 #include "lib/Interp/Execution.h"
 #include "partita/Interp/Random.h"
@@ -22,7 +23,7 @@ using RankOutputs = MutableArrayRef<RankTensors>;
 //===------------------------------------------------------------------------------------------===//
 
 /// As it is stored, when the program reads what it wrote; through the full value otherwise.
-static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, RankOutputs out) {
+static LogicalResult readStored(Execution &execution, train::ReadOp op, RankOutputs out) {
   Stored *stored = execution.find(op.getSymbol());
   if (!stored)
     return op.emitError() << "reads " << op.getSymbolAttr() << ", which has no value";
@@ -40,6 +41,14 @@ static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, Ra
   if (failed(shards))
     return failure();
   out[0] = std::move(*shards);
+  return success();
+}
+
+static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, RankOutputs out) {
+  if (failed(readStored(execution, op, out)))
+    return failure();
+  if (op.getInt8Block())
+    out[0] = roundedInBlocks(out[0], static_cast<int64_t>(*op.getInt8Block()));
   return success();
 }
 

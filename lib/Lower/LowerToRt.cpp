@@ -46,7 +46,7 @@ LogicalResult checkType(Operation *op, RankedTensorType type) {
     return op->emitOpError() << "has no kernel on this target for " << type
                              << "; run single-precision first";
   if (!isa<FloatType>(element) && !element.isInteger(64) && !element.isInteger(32) &&
-      !element.isInteger(1))
+      !element.isInteger(1) && (computes || !element.isInteger(8)))
     return op->emitOpError() << "has no kernel on this target for " << type;
   if (type.getRank() > kMaxDims)
     return op->emitOpError() << "has no kernel on this target for " << type << ": it has "

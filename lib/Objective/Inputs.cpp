@@ -28,26 +28,6 @@ static bool isInteger(Type type) {
   return tensor && tensor.getElementType().isSignlessInteger();
 }
 
-/// Returns the role that exporters usually give inputs of this name, for inputs that --input does
-/// not mention. Tokens are recognized by their use.
-static StringRef usualRole(StringRef name, Type type) {
-  if (!isInteger(type))
-    return name.contains("mask") ? "ones" : "data";
-  auto tensor = cast<RankedTensorType>(type);
-  int64_t rank = tensor.getRank();
-  if (name.contains("position") && rank > 0 && !tensor.getElementType().isInteger(1))
-    return "positions";
-  if (name.contains("mask"))
-    return "ones";
-  if (name.contains("token_type") || name.contains("segment"))
-    return "zeros";
-  if (name.starts_with("decoder_") && name.ends_with("ids") && rank == 2)
-    return "shifted";
-  if (name.ends_with("labels") || name.ends_with("targets"))
-    return "targets";
-  return "data";
-}
-
 static std::string knownInputs(func::FuncOp forward) {
   std::string text;
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
@@ -201,7 +181,8 @@ LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string>
     StringRef role = roleOf(forward, i);
     auto name = forward.getArgAttrOfType<StringAttr>(i, TrainDialect::kName);
     if (role.empty() || role == "input") {
-      StringRef usual = usualRole(name ? name.getValue() : "", forward.getArgument(i).getType());
+      StringRef usual =
+          train::usualRole(name ? name.getValue() : "", forward.getArgument(i).getType());
       forward.setArgAttr(i, TrainDialect::kRole, b.getStringAttr(usual));
     }
   }

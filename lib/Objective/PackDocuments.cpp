@@ -6,6 +6,7 @@
 //    distances (PackedBias.h).
 // 3. Where a value that depends on positions alone (a position embedding, angles of a rotary embedding) meets one that
 //    depends on tokens, along the tokens (TokenDims.h), its rows are looked up by positions that begin again.
+// 4. A mask of padding (role "ones") becomes ones: these rows have no padding, whatever a run's data says.
 //
 // Anything else that computes a token's value from other tokens would mix documents: an error.
 //
@@ -379,6 +380,10 @@ LogicalResult PackDocumentsPass::pack(func::FuncOp forward) {
     if (failed(attention ? packAttention(attention, context) : packOther(&op, context)))
       return failure();
   }
+  for (BlockArgument argument : forward.getArguments())
+    if (roleOf(forward, argument.getArgNumber()) == "ones" && !argument.use_empty())
+      argument.replaceAllUsesWith(
+          tx::createSplat(builder, argument.getLoc(), argument.getType(), 1.0));
   if (!hasAttention)
     return forward.emitError() << "pack: the model has no attention, so nothing keeps documents "
                                   "apart; leave --pack out";

@@ -147,6 +147,7 @@ private:
     int64_t mean = overlapped.cost / static_cast<int64_t>(overlapped.ops.size());
     int64_t interval = std::max<int64_t>({1, flops, every * mean});
     SmallVector<par::PollOp> placed;
+    double apart = 0; // polls, if all were an interval apart
     int64_t since = 0;
     for (auto [op, cost, inLastSlot, besideShift] : overlapped.ops) {
       since += cost;
@@ -154,6 +155,7 @@ private:
       // apart would come too late.
       if (since < (besideShift ? flops.getValue() : interval) || completedBy(op->getNextNode()))
         continue;
+      apart += std::min(1.0, double(since) / double(interval));
       since = 0;
       OpBuilder builder(op->getContext());
       builder.setInsertionPointAfter(op);
@@ -165,9 +167,11 @@ private:
     // Together, the polls may do all the work in flight; the wait is left with the last bucket. A
     // transport touches each byte of a collective up to three times (to fill, reduce and read a
     // segment: runtime/cpu/groups/segmented_group.h); the fourth makes up for polls that find nothing to do,
-    // because another rank is not as far. Rounded up to a size that is worth a poll.
+    // because another rank is not as far. Dense polls beside a shift have no less each: most find nothing new. Rounded up to a
+    // size that is worth a poll.
     constexpr int64_t kTouches = 4, kStep = 256 << 10;
-    int64_t share = placed.empty() ? 0 : kTouches * overlapped.bytes / placed.size();
+    int64_t share =
+        placed.empty() ? 0 : int64_t(double(kTouches * overlapped.bytes) / std::max(1.0, apart));
     int64_t bytes = llvm::alignTo(std::max<int64_t>(share, 1), kStep);
     for (par::PollOp poll : placed)
       poll.setBytes(bytes);

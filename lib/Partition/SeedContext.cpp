@@ -6,12 +6,11 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
-#include "dialects/Tx/Tx.h"
+#include "lib/Partition/ContextParallel.h"
 #include "lib/Partition/SequenceSplit.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <numeric>
 
 namespace partita {
 #define GEN_PASS_DEF_PARTITIONSEEDCONTEXTPASS
@@ -37,7 +36,7 @@ struct PartitionSeedContext : partita::impl::PartitionSeedContextPassBase<Partit
     }
     if (failed(chooseAxes(module)))
       return signalPassFailure();
-    if (ranks > 1 && failed(split(module)))
+    if (axes.ranks > 1 && failed(split(module)))
       signalPassFailure();
   }
 
@@ -48,30 +47,33 @@ private:
     int64_t context = mesh.sizeOf(par::kContextAxis), inside = mesh.sizeOf(par::kHeadsAxis);
     way = how;
     if (inside <= 1) {
-      ranks = context;
-      axis = StringAttr::get(&getContext(), par::kContextAxis);
-      if (ranks <= 1 && how != "auto")
+      axes.ranks = context;
+      axes.axis = StringAttr::get(&getContext(), par::kContextAxis);
+      if (axes.ranks <= 1 && how != "auto")
         return module.emitError() << "--context-parallel " << how
                                   << " splits sequences over mesh axis '" << par::kContextAxis
                                   << "', of which there is one rank; a mesh with "
                                   << par::kContextAxis << "=2 or more has what it splits";
       return success();
     }
-    auto heads = StringAttr::get(&getContext(), par::kHeadsAxis);
+    auto dealing = StringAttr::get(&getContext(), par::kHeadsAxis);
     if (context <= 1) {
-      ranks = inside;
-      axis = heads;
+      axes.ranks = inside;
+      axes.axis = dealing;
       way = "all-to-all";
       if (how == "ring")
         return module.emitError() << "--context-parallel ring passes keys on over mesh axis '"
                                   << par::kContextAxis << "', of which there is one rank; over '"
-                                  << par::kHeadsAxis << "' ranks exchange heads";
+                                  << par::kHeadsAxis << "' ranks exchange heads: write "
+                                  << par::kContextAxis << "=" << inside << " in place of "
+                                  << par::kHeadsAxis << "=" << inside
+                                  << ", or leave --context-parallel out";
       return success();
     }
-    ranks = context;
-    axis = StringAttr::get(&getContext(), par::kContextAxis);
-    headsAxis = heads;
-    headParts = inside;
+    axes.ranks = context;
+    axes.axis = StringAttr::get(&getContext(), par::kContextAxis);
+    axes.headsAxis = dealing;
+    axes.headParts = inside;
     way = "ring";
     if (how == "all-to-all")
       return module.emitError()
@@ -79,7 +81,23 @@ private:
                 "sequence, of which mesh axis '"
              << par::kHeadsAxis << "' has a part; take ring, which does so over " << par::kHeadsAxis
              << " alone, or put all of these ranks on one axis";
+    warnOfOrder(mesh, module);
     return success();
+  }
+
+  /// Neighbours along the innermost axis are the nearest ranks. An exchange of heads sends each rank's part to all
+  /// others at once, a ring only to the next one, and beside its compute: it bears the longer way.
+  void warnOfOrder(par::MeshAttr mesh, ModuleOp module) const {
+    auto at = [&](StringAttr axis) { return llvm::find(mesh.getAxes(), axis); };
+    if (at(axes.axis) < at(axes.headsAxis))
+      return;
+    std::string ring = axes.axis.str() + "=" + std::to_string(axes.ranks),
+                exchange = axes.headsAxis.str() + "=" + std::to_string(axes.headParts);
+    module.emitWarning()
+        << "--mesh has " << exchange << " outside " << ring
+        << ": a ring's neighbours are the nearest ranks, and heads are exchanged over "
+           "the longer way; if nodes are slower to reach than their own devices, write "
+        << ring << "," << exchange;
   }
 
   LogicalResult split(ModuleOp module) {
@@ -87,19 +105,19 @@ private:
     module.walk([&](tx::AttentionOp op) { attentions.push_back(op); });
     if (attentions.empty())
       return module.emitError()
-             << "context parallelism (mesh axis '" << axis.getValue()
+             << "context parallelism (mesh axis '" << axes.axis.getValue()
              << "') exchanges keys between the ranks that share a sequence, and no "
                 "attention of this model is recognized; take dp instead";
     if (failed(prepare(module, attentions)))
       return failure();
-    SampleSplits splits(module, axis);
+    SampleSplits splits(module, axes.axis);
     if (failed(splits.run()))
       return failure();
-    splits.inside = headsAxis;
-    if (headsAxis)
+    splits.inside = axes.headsAxis;
+    if (axes.headsAxis)
       for (tx::AttentionOp op : attentions)
-        keepCoarse(op, splits.coarse);
-    splits.outer = headParts;
+        HeadExchange::addCoarse(op, splits.coarse);
+    splits.outer = axes.headParts;
     splits.outerName = par::kHeadsAxis.str();
     bool any = false, isMirrored = mayMirror(module, splits);
     for (auto function : module.getOps<func::FuncOp>()) {
@@ -115,15 +133,15 @@ private:
           [&](tx::AttentionOp op) { any |= keepsRing(op, sequence, splits, isMirrored); });
       function.walk([&](tx::AttentionOp op) { restoreBias(op, sequence); });
       function.walk([&](par::AllToAllOp op) { any |= keeps(op, sequence); });
-      if (headsAxis)
+      if (axes.headsAxis)
         function.walk([&](tx::AttentionOp op) {
           if (op.getRingAttr())
-            exchanges += exchangeHeads(op, isMirrored ? 2 : 1);
+            exchanges += heads().insert(op, headsOf.lookup(op), isMirrored ? 2 : 1);
         });
     }
     if (!any)
       return module.emitError()
-             << "context parallelism (mesh axis '" << axis.getValue()
+             << "context parallelism (mesh axis '" << axes.axis.getValue()
              << "') finds nothing to split: no attention is over the sequence of an "
                 "input; take dp instead";
     return success();
@@ -136,26 +154,40 @@ private:
   bool mayMirror(ModuleOp module, SampleSplits &splits) {
     std::string problem;
     bool isCausal = false;
-    ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
+    std::string said;
+    ScopedDiagnosticHandler silence(&getContext(), [&](Diagnostic &diagnostic) {
+      said = diagnostic.str();
+      return success();
+    });
     // Tensor parallelism splits again what a rank has of each of the two chunks.
-    splits.outer =
-        headParts * (sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1);
+    int64_t inside = axes.headParts *
+                     (sequenceParallel ? par::MeshAttr::of(module).sizeOf(par::kTensorAxis) : 1);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal() || !problem.empty())
         continue;
+      splits.outer = axes.headParts;
+      SequenceSplit inOrder(function, splits);
+      if (failed(inOrder.runFromInputs(/*apply=*/false)))
+        return false; // it fails again when it is applied, and says why
+      splits.outer = inside;
       SequenceSplit sequence(function, splits, /*mirrored=*/true);
       if (failed(sequence.runFromInputs(/*apply=*/false)))
-        problem = llvm::formatv("{0} chunks do not divide it", 2 * ranks * splits.outer);
+        problem =
+            sequence.doesNotDivide()
+                ? llvm::formatv("{0} chunks do not divide it", 2 * axes.ranks * splits.outer).str()
+                : said;
       else if (Operation *op = sequence.findExchange())
         problem = llvm::formatv("{0} ('{1}') cannot work on two chunks of it", op->getName(),
                                 provenance::nameOf(op));
       function.walk([&](tx::AttentionOp op) {
-        isCausal |= op.getRingAttr() && op.getCausal();
-        if (problem.empty() && isInRing(op, sequence, splits) && op.getCausal())
+        if (!op.getCausal() || !isInRing(op, inOrder, splits))
+          return;
+        isCausal = true;
+        if (problem.empty())
           problem = balanceProblem(op);
       });
     }
-    splits.outer = headParts;
+    splits.outer = axes.headParts;
     if (isCausal && !problem.empty())
       module->setAttr(par::ParDialect::kInOrder, StringAttr::get(&getContext(), problem));
     return isCausal && problem.empty();
@@ -176,6 +208,8 @@ private:
 
   //===- Choosing
 
+  HeadExchange heads() const { return HeadExchange(axes); }
+
   /// Ranks among which tensor parallelism splits an attention's heads.
   int64_t headRanks(tx::AttentionOp op, const Propagation &propagation, par::MeshAttr mesh) {
     int64_t parts = 1;
@@ -184,102 +218,43 @@ private:
     return parts;
   }
 
-  /// The axis over which heads are dealt out, if any are.
-  StringAttr dealingAxis() const { return headsAxis ? headsAxis : axis; }
-  int64_t dealingRanks() const { return headsAxis ? headParts : ranks; }
-
-  /// Why its heads cannot be dealt out; empty if they can.
-  std::string headProblem(tx::AttentionOp op, int64_t others) {
-    int64_t heads = op.getQ().getType().getDimSize(2), keys = op.getK().getType().getDimSize(2);
-    if (heads == 1)
-      return "deals out heads, of which there is one";
-    if (heads % (dealingRanks() * others) != 0)
-      return llvm::formatv("deals out {0} heads to {1} ranks{2}, which do not divide them", heads,
-                           dealingRanks(),
-                           others > 1 ? " times the " + std::to_string(others) + " of tp" : "")
-          .str();
-    auto together = [&](const char *what) {
-      return llvm::formatv("{0}, which tp and {1} split together", what, dealingAxis().getValue())
-          .str();
-    };
-    if (others > 1 && keys > 1 && keys % others != 0)
-      return together("deals out key heads that tp does not divide");
-    if (others > 1 && op.getRatio())
-      return together("numbers the elements that dropout drops by the heads of one rank");
-    if (others > 1 && op.getBlocksAttr() && op.getBlocksAttr().isPerHead())
-      return together("deals out heads, each with blocks of its own");
-    return {};
-  }
-
-  /// What to do about such a problem.
-  std::string headAdvice(tx::AttentionOp op, int64_t others) {
-    int64_t heads = op.getQ().getType().getDimSize(2);
-    std::string name = dealingAxis().str(), sizes;
-    if (heads % (dealingRanks() * others) != 0)
-      for (int64_t size = 2; size * others <= heads; ++size)
-        if (heads % (size * others) == 0)
-          sizes += (sizes.empty() ? " = " : " or ") + std::to_string(size);
-    if (name == par::kContextAxis)
-      return "; take ring" + (sizes.empty() ? "" : ", or " + name + sizes);
-    std::string ring = "the ring of " + par::kContextAxis.str() + " in its place";
-    return "; take " + (sizes.empty() ? ring : name + sizes + ", or " + ring);
-  }
-
-  /// Shifts of a ring in one direction: as far as there is work.
-  int64_t shifts(tx::AttentionOp op) {
-    int64_t s = op.getQ().getType().getDimSize(1), t = op.getK().getType().getDimSize(1);
-    tx::OtherMask mask{op.getCausal(), static_cast<int64_t>(op.getWindow().value_or(0))};
-    return std::max(tx::stepsWithWork({s, ranks}, {t, ranks}, mask, op.getBlocksAttr()).find_last(),
-                    0);
-  }
-  /// What all ranks together send for this attention, forward and backward, divided by batch and head size: in a ring, and
-  /// if they exchange heads.
-  double ringElements(tx::AttentionOp op) {
-    RankedTensorType type = op.getK().getType();
-    double keys = double(type.getDimSize(2)) * type.getDimSize(1);
-    double gradients =
-        2 * std::max(1.0, 32.0 / type.getElementTypeBitWidth()); // of K and V, in float32
-    return double(shifts(op)) * (4 + gradients) * keys;          // K and V twice
-  }
-  double exchangedElements(tx::AttentionOp op, int64_t others) {
-    double queries = double(op.getQ().getType().getDimSize(2)) * op.getQ().getType().getDimSize(1);
-    int64_t heads = op.getK().getType().getDimSize(2);
-    double keys = double(heads == 1 ? ranks : std::lcm(heads, ranks * others)) *
-                  op.getK().getType().getDimSize(1);
-    return double(ranks - 1) / double(ranks) * (4 * queries + 4 * keys);
-  }
-
   /// All attentions alike: in a ring, or with their heads dealt out, whichever takes fewer bytes.
   LogicalResult prepare(ModuleOp module, ArrayRef<tx::AttentionOp> attentions) {
     par::MeshAttr mesh = par::MeshAttr::of(module);
     Propagation propagation(module, mesh);
     if (failed(propagation.run()))
       return failure();
+    ContextBytes bytes(axes);
+    llvm::DenseMap<Operation *, DataIndependence> ofFunction;
+    auto independent = [&](tx::AttentionOp op) -> const DataIndependence & {
+      auto function = op->getParentOfType<func::FuncOp>();
+      return ofFunction.try_emplace(function, function).first->second;
+    };
     SmallVector<int64_t> others;
     double ring = 0, exchanged = 0;
     bool deals = way != "ring", mustDeal = false;
     for (tx::AttentionOp op : attentions) {
       others.push_back(headRanks(op, propagation, mesh));
-      std::string problem = headProblem(op, others.back());
-      if (!problem.empty() && (headsAxis || way == "all-to-all")) {
+      std::string problem = heads().problem(op, others.back());
+      if (!problem.empty() && (axes.headsAxis || way == "all-to-all")) {
         InFlightDiagnostic error = op.emitError();
-        if (dealingAxis() == par::kContextAxis)
+        if (axes.dealingAxis() == par::kContextAxis)
           error << "--context-parallel all-to-all ";
         else
-          error << "an all-to-all over mesh axis '" << dealingAxis().getValue() << "' ";
-        return error << problem << headAdvice(op, others.back());
+          error << "an all-to-all over mesh axis '" << axes.dealingAxis().getValue() << "' ";
+        return error << problem << heads().advice(op, others.back());
       }
       deals &= problem.empty();
       mustDeal |= op.getBlocksAttr() && !dividesIntoBlocks(op);
-      ring += ringElements(op);
-      exchanged += exchangedElements(op, others.back());
+      ring += bytes.ofRing(op);
+      exchanged += bytes.ofExchange(op, others.back(), independent(op));
     }
     if (way == "auto")
       deals &= mustDeal || exchanged < ring;
     for (auto [op, parts] : llvm::zip(attentions, others)) {
       headsOf[op] = parts;
       if (deals)
-        exchangeHeads(op, /*runs=*/1); // which of them stay, the walk decides
+        heads().insert(op, parts, /*runs=*/1); // which of them stay, the walk decides
       else if (failed(allow(op)))
         return failure();
     }
@@ -290,7 +265,7 @@ private:
 
   /// Does each rank have whole blocks?
   bool dividesIntoBlocks(tx::AttentionOp op) {
-    return tx::SharedSequence{op.getQ().getType().getDimSize(1), ranks}.isOfWhole(
+    return tx::SharedSequence{op.getQ().getType().getDimSize(1), axes.ranks}.isOfWhole(
         op.getBlocks()->getSize());
   }
 
@@ -307,21 +282,26 @@ private:
       return op.emitError()
              << "skips blocks of " << op.getBlocks()->getSize()
              << " positions (--sparse-attention, or a constant mask of the model's), and "
-             << axis.getValue() << " = " << ranks << " does not divide " << s
+             << axes.axis.getValue() << " = " << axes.ranks << " does not divide " << s
              << " positions into whole ones; take a smaller block, another size of "
-             << axis.getValue() << ", or " << withoutRing();
-    op.setRingAttr(axis);
+             << axes.axis.getValue() << ", or " << withoutRing();
+    op.setRingAttr(axes.axis);
     return success();
   }
 
   std::string withoutRing() const {
-    return headsAxis ? "all of these ranks as " + headsAxis.str() : "--context-parallel all-to-all";
+    return axes.headsAxis ? "all of these ranks as " + axes.headsAxis.str()
+                          : "--context-parallel all-to-all";
   }
 
   static bool isInRing(tx::AttentionOp op, const SequenceSplit &sequence,
                        const SampleSplits &splits) {
     std::optional<unsigned> letter = sequence.letterOf(op);
-    return op.getRingAttr() && letter && splits.propagation.ruleOf(op).letters[*letter].name == "r";
+    if (!op.getRingAttr() || !letter)
+      return false;
+    const ShardRule &rule =
+        splits.propagation.ruleOf(op); // queries and keys have one letter for both sequences
+    return rule.operands[0].dimOf(*letter) == 1 && rule.operands[1].dimOf(*letter) == 1;
   }
 
   bool keepsRing(tx::AttentionOp op, const SequenceSplit &sequence, const SampleSplits &splits,
@@ -335,72 +315,13 @@ private:
     return true;
   }
 
-  //===- Heads dealt out
-
-  /// Puts an exchange before queries, keys and values, and one behind the result: each rank trades its part of the sequence,
-  /// for all heads, for the whole sequence, for its heads (within a ring, of what a rank of the ring has of it; USP: Fang &
-  /// Zhao, arXiv 2405.07719). A rank takes its heads of a bias. A single key head is needed by all ranks, which gather it.
-  /// `runs`: chunks of a sequence on a rank of the ring. Returns the number of exchanges.
-  int64_t exchangeHeads(tx::AttentionOp op, int64_t runs) {
-    int64_t others = headsOf.lookup(op);
-    repeatKeys(op, dealingRanks() * others);
-    OpBuilder builder(op);
-    auto number = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
-    auto exchange = [&](Value value, int64_t from, int64_t to) {
-      return par::AllToAllOp::create(builder, op.getLoc(), value.getType(), value, dealingAxis(),
-                                     number(from), number(to), number(others), StringAttr(),
-                                     number(runs));
-    };
-    unsigned operands = hasOneKeyHead(op) ? 1 : 3;
-    for (unsigned operand = 0; operand < operands; ++operand)
-      op->setOperand(operand, exchange(op->getOperand(operand), 1, 2));
-    if (Value bias = op.getBias(); bias && op.getBias().getType().getDimSize(1) != 1)
-      op.getBiasMutable().assign(par::NarrowOp::create(builder, op.getLoc(), bias.getType(), bias,
-                                                       dealingAxis(), number(1), number(others),
-                                                       StringAttr(), UnitAttr()));
-    builder.setInsertionPointAfter(op);
-    par::AllToAllOp back = exchange(op.getOut(), 2, 1);
-    op.getOut().replaceAllUsesExcept(back.getResult(), back);
-    return operands + 1;
-  }
-
-  /// Repeats key heads that this many ranks do not divide, as often as needed; a single one remains. Each is repeated where
-  /// it is, so that tp may split them, unlike a tx.repeat's.
-  static void repeatKeys(tx::AttentionOp op, int64_t parts) {
-    int64_t keys = op.getK().getType().getDimSize(2), times = std::lcm(keys, parts) / keys;
-    if (keys == 1 || times == 1)
-      return;
-    OpBuilder builder(op);
-    for (OpOperand *operand : {&op.getKMutable(), &op.getVMutable()}) {
-      auto type = cast<RankedTensorType>(operand->get().getType());
-      SmallVector<int64_t> shape(type.getShape());
-      auto reshaped = [&](Value value) -> Value {
-        return tx::ReshapeOp::create(builder, op.getLoc(), type.clone(shape), value);
-      };
-      shape.insert(shape.begin() + 3, 1);
-      Value apart = reshaped(operand->get());
-      shape[3] = times;
-      Value repeated = tx::BroadcastOp::create(builder, op.getLoc(), type.clone(shape), apart);
-      shape.erase(shape.begin() + 3);
-      shape[2] *= times;
-      operand->set(reshaped(repeated));
-    }
-  }
-
-  static bool hasOneKeyHead(tx::AttentionOp op) { return op.getK().getType().getDimSize(2) == 1; }
-
-  /// Ranks that exchange heads within a ring all need the same rows of whatever has no heads to exchange: a single key head,
-  /// a bias, first keys.
-  static void keepCoarse(tx::AttentionOp op, llvm::DenseSet<OpOperand *> &coarse) {
-    for (OpOperand &operand : op->getOpOperands().drop_front(hasOneKeyHead(op) ? 1 : 3))
-      coarse.insert(&operand);
-  }
+  //===- What is not needed
 
   /// The bias of the heads of a rank is that of all heads, where these are not dealt out.
   void restoreBias(tx::AttentionOp op, const SequenceSplit &sequence) {
     auto exchange = op.getQ().getDefiningOp<par::AllToAllOp>();
     auto narrow = op.getBias() ? op.getBias().getDefiningOp<par::NarrowOp>() : par::NarrowOp();
-    if (!exchange || sequence.isNeeded(exchange) || !narrow || narrow.getAxisAttr() != axis)
+    if (!exchange || sequence.isNeeded(exchange) || !narrow || narrow.getAxisAttr() != axes.axis)
       return;
     op.getBiasMutable().assign(narrow.getValue());
     narrow.erase();
@@ -416,11 +337,8 @@ private:
     return false;
   }
 
-  int64_t ranks = 1; ///< of `axis`
-  StringAttr axis;
-  StringAttr headsAxis;  ///< null, or of the exchange within a ring
-  int64_t headParts = 1; ///< its ranks
-  std::string way;       ///< --context-parallel, or what the axes leave of it
+  ContextAxes axes;
+  std::string way; ///< --context-parallel, or what the axes leave of it
   llvm::DenseMap<Operation *, int64_t> headsOf; ///< ranks of tp that split an attention's heads
 };
 

@@ -254,6 +254,7 @@ LogicalResult SequenceSplit::divides(Operation *op, par::LetterSplit letter) {
   int64_t parts = mesh.sizeOf(axis) * outer;
   if (size % parts == 0)
     return success();
+  indivisible = true;
   int64_t nearest = std::max(parts, size / parts * parts);
   InFlightDiagnostic error = op->emitError() << (isContext ? "context" : "sequence")
                                              << " parallelism splits a dimension of size " << size

@@ -79,6 +79,9 @@ public:
     return found == entered.end() ? std::optional<unsigned>() : found->second.letter;
   }
 
+  /// Did a run fail because ranks do not divide a size?
+  bool doesNotDivide() const { return indivisible; }
+
   /// Is this one of the exchanges around an attention whose sequences are split?
   bool isNeeded(par::AllToAllOp op) const { return exchanged.contains(op); }
 
@@ -154,6 +157,7 @@ private:
   mlir::StringAttr inside;
   const llvm::DenseSet<mlir::OpOperand *> &coarse;
   bool mirrored;
+  bool indivisible = false;
   DataIndependence independent;
   llvm::DenseSet<mlir::Value> ofParameters;    ///< values that depend on parameters, and on no data
   llvm::DenseSet<mlir::Operation *> exchanged; ///< of the AllToAllOps, those of split sequences

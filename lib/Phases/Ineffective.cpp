@@ -85,6 +85,13 @@ static constexpr Idle kParametersStay = {
 static constexpr Idle kGathersNothing = {
     [](const Plan &plan) { return !gathersParameters(plan); },
     "on parameters that are not gathered, with a stage before --zero-stage 3"};
+/// On one rank it is the program that others are compared with.
+static constexpr Idle kSendsNoWeights = {
+    [](const Plan &plan) { return !gathersParameters(plan) && !plan.get("mesh").empty(); },
+    "on what ranks send, with a stage before --zero-stage 3: parameters are not gathered"};
+static constexpr Idle kAllExact = {
+    [](const Plan &plan) { return plan.get("zero-quantized-weights") != "true"; },
+    "without --zero-quantized-weights: all is exact"};
 static constexpr Idle kKeepsAll = {
     [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
     "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
@@ -140,6 +147,9 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"prefetch-bytes", kParametersStay},
     {"persistence-threshold", kParametersStay},
     {"gather-always", kGathersNothing},
+    {"zero-quantized-weights", kSendsNoWeights},
+    {"quantization-block", kAllExact},
+    {"keep-exact", kAllExact},
     {"gather-always", kKeepsAll},
     {"keep-gathered", kKeepsAll},
     {"sync-each", kSyncsPerStep},

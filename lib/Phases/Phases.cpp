@@ -59,6 +59,7 @@ static constexpr StringLiteral kPrecision[] = {
     "quantize-linears{type=${precision}}",
     "canonicalize",
     "cse",
+    "zero-quantize-weights{on=${zero-quantized-weights} block=${quantization-block} exact=${keep-exact}}",
     "verify-phase{after=precision}",
 };
 
@@ -177,6 +178,7 @@ static constexpr StringLiteral kFuse[] = {
 
 static constexpr StringLiteral kOverlap[] = {
     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "zero-quantize-gathers",
     "decompose-matmuls{chunks=${overlap-chunks}}",
     "reduce-in-last-slot",
     "defer-uses",

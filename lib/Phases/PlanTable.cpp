@@ -64,6 +64,16 @@ static constexpr PlanOption kOptions[] = {
      "parameters of at most this many elements (2K is 2048) per rank are not sharded at stage 3, and stay on the "
      "device with --offload parameters",
      /*unpartitioned=*/"0"},
+    {"zero-quantized-weights", PlanOption::Flag, "", "false", 0, 0,
+     "at stage 3, compute with matrices rounded to 8 bits and a scale per block, which is what ranks then gather "
+     "(ZeRO++); updates are made to the exact ones",
+     /*unpartitioned=*/nullptr},
+    {"quantization-block", PlanOption::Integer, "N", "256", 2, 1 << 20,
+     "elements of such a block, at most: per matrix, the largest power of two that divides its last dimension",
+     /*unpartitioned=*/nullptr},
+    {"keep-exact", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "parameters that --zero-quantized-weights leaves exact: glob patterns over their names",
+     /*unpartitioned=*/nullptr},
     {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
      "patterns over their names",

@@ -13,6 +13,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
+#include <set>
 
 namespace partita {
 #define GEN_PASS_DEF_SPARSIFYATTENTION
@@ -84,22 +85,26 @@ struct Attentions {
   }
 };
 
-/// "8, 16 or 32": the divisors of the sequence next to `block`, the most usual sizes of blocks first.
+/// "block=8, block=16 do": the divisors of the sequence next to `block`, and the most usual sizes of blocks.
 std::string blocksThatDivide(int64_t sequence, int64_t block) {
-  SmallVector<int64_t> divisors;
+  std::set<int64_t> divisors;
   for (int64_t size : {128, 64, 32, 16, 8})
     if (sequence % size == 0 && divisors.size() < 3)
-      divisors.push_back(size);
-  for (int64_t size = std::min(block, sequence); size > 1 && divisors.empty(); --size)
-    if (sequence % size == 0)
-      divisors.push_back(size);
-  return divisors.empty() ? "no block but 1 and " + std::to_string(sequence) + " does"
-                          : llvm::join(llvm::map_range(llvm::reverse(divisors),
-                                                       [](int64_t size) {
-                                                         return "block=" + std::to_string(size);
-                                                       }),
-                                       ", ") +
-                                (divisors.size() == 1 ? " does" : " do");
+      divisors.insert(size);
+  auto addNext = [&](int64_t size, int64_t end, int64_t step) {
+    while (size != end && sequence % size != 0)
+      size += step;
+    if (size != end)
+      divisors.insert(size);
+  };
+  addNext(std::min(block, sequence), 1, -1);
+  if (block < sequence)
+    addNext(block, sequence, 1);
+  if (divisors.empty())
+    return "no block but 1 and " + std::to_string(sequence) + " does";
+  auto named = [](int64_t size) { return "block=" + std::to_string(size); };
+  return llvm::join(llvm::map_range(divisors, named), ", ") +
+         (divisors.size() == 1 ? " does" : " do");
 }
 
 tx::BlocksAttr attributeOf(MLIRContext *context, int64_t size, const HeadPatterns &patterns) {

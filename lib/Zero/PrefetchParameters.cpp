@@ -15,6 +15,7 @@
 #include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Ahead.h"
 #include "partita/Zero/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace partita {
 #define GEN_PASS_DEF_ZEROPREFETCHPARAMETERSPASS
@@ -114,14 +115,9 @@ private:
       if (bucket.members.empty())
         continue;
       ahead += moment != bucket.firstUse;
-      SmallVector<FlatSymbolRefAttr> parameters;
-      for (zero::GatherOp op : bucket.members)
-        parameters.push_back(train::parameterReadBy(op.getShards()[0]));
       bool isAhead = previous && previous->isBeforeInBlock(moment);
-      zero::GatherOp joined = join(bucket.members, moment, isAhead ? previous : moment);
+      join(bucket.members, moment, isAhead ? previous : moment);
       previous = moment;
-      for (auto [parameter, full] : llvm::zip(parameters, joined.getFull()))
-        fullTensors[parameter] = full;
     }
   }
 
@@ -162,35 +158,44 @@ private:
     op->moveBefore(before);
   }
 
-  /// Joins the gathers before this op, and those whose results they gather before that one.
-  static zero::GatherOp join(ArrayRef<zero::GatherOp> members, Operation *before,
-                             Operation *innerBefore) {
+  /// Joins the gathers before this op, and those whose results they gather before that one; into one for each
+  /// size of 8-bit blocks.
+  void join(ArrayRef<zero::GatherOp> members, Operation *before, Operation *innerBefore) {
     if (innerOf(members.front())) {
       SmallVector<zero::GatherOp> inner;
       for (zero::GatherOp op : members)
         inner.push_back(innerOf(op));
       join(inner, innerBefore, innerBefore);
     }
+    llvm::MapVector<uint64_t, SmallVector<zero::GatherOp>> byBlock;
+    for (zero::GatherOp op : members)
+      byBlock[op.getInt8Block().value_or(0)].push_back(op);
+    for (zero::GatherOp op : members)
+      bringBefore(op.getShards()[0].getDefiningOp(), before);
+    for (auto &[block, alike] : byBlock)
+      joinAlike(alike, before);
+  }
+
+  void joinAlike(ArrayRef<zero::GatherOp> members, Operation *before) {
     OpBuilder builder(before);
     SmallVector<Value> shards;
     SmallVector<Type> types;
     SmallVector<Location> locs;
     for (zero::GatherOp op : members) {
-      bringBefore(op.getShards()[0].getDefiningOp(), before);
       llvm::append_range(shards, op.getShards());
       llvm::append_range(types, op->getResultTypes());
       locs.push_back(op.getLoc());
     }
     zero::GatherOp first = members.front();
-    auto joined =
-        zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, shards,
-                               first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
+    auto joined = zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, shards,
+                                         first.getAxisAttr(), first.getReasonAttr(),
+                                         first.getAgainAttr(), first.getInt8BlockAttr());
     for (auto [op, full] : llvm::zip(members, joined.getFull())) {
       Operation *single = op;
+      fullTensors[train::parameterReadBy(single->getOperand(0))] = full;
       single->getResult(0).replaceAllUsesWith(full);
       single->erase();
     }
-    return joined;
   }
 
   llvm::DenseMap<Attribute, Value> fullTensors; ///< by parameter, gathered so far

@@ -131,6 +131,9 @@ private:
       uses.push_back(&use);
     Value shard = read.getResult();
     shard.setType(zero::shardType(shard.getType(), over, mesh));
+    IntegerAttr int8Block =
+        read.getInt8BlockAttr(); // what is gathered is rounded, not what is kept
+    read.removeInt8BlockAttr();
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);
     Cuts cuts;
@@ -151,7 +154,7 @@ private:
       shard = par::FOp::create(builder, f.getLoc(), par::withLayout(shard.getType(), layout), shard,
                                f.getAxisAttr());
     }
-    gatherForUses(builder, shard, uses, cuts);
+    gatherForUses(builder, shard, uses, cuts, int8Block);
     for (par::FOp f : llvm::reverse(conjugates))
       f.erase();
   }
@@ -187,8 +190,8 @@ private:
 
   /// Gathers before the first use in each block that uses the full value: in a loop over
   /// micro-batches, no full value outlives a micro-batch.
-  void gatherForUses(OpBuilder &builder, Value shard, ArrayRef<OpOperand *> uses,
-                     const Cuts &cuts) {
+  void gatherForUses(OpBuilder &builder, Value shard, ArrayRef<OpOperand *> uses, const Cuts &cuts,
+                     IntegerAttr int8Block) {
     llvm::MapVector<Block *, OpOperand *> firstUses;
     for (OpOperand *use : uses) {
       Operation *op = needs(use, shard);
@@ -205,6 +208,8 @@ private:
                                           TypeRange(cut.whole), gathered, cut.axis,
                                           builder.getStringAttr("parameter"), /*again=*/UnitAttr())
                        .getResult(0);
+      if (int8Block)
+        gathered.getDefiningOp<zero::GatherOp>().setInt8BlockAttr(int8Block);
       for (OpOperand *use : uses)
         if (needs(use, shard)->getBlock() == block)
           use->set(gathered);

@@ -45,6 +45,13 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
 
 //===-- Functions for the process -----------------------------------------------------------===//
 
+/// On the calling thread.
+static void blockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
 Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, Socket listener,
                  Ending itsEnding)
     : rank(rank), timeout(timeout), run(std::move(itsRun)), known(std::move(joined.peers)),
@@ -102,6 +109,9 @@ void Monitor::report(Cause cause, const std::string &message, const std::string 
     std::lock_guard<std::mutex> lock(mutex);
     reported = known[size_t(rank)].name + ": " + message;
   }
+  // The rank's scope in which signals are deferred has ended with its error. A launcher that has seen another rank end
+  // would end this process before its flight recorder is written.
+  blockSignals();
   send({FrameKind::Report, uint32_t(cause), pack({message, question})});
   for (;;) // the thread ends the process
     pause();
@@ -143,9 +153,7 @@ void Monitor::setAbort(std::function<void()> value) {
 //===-- Functions of the thread -------------------------------------------------------------===//
 
 void Monitor::loop() {
-  sigset_t all; // for the rank's own thread; the threads that this one starts inherit it
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  blockSignals(); // they are for the rank's own thread; the threads that this one starts inherit that
   try {
     while (!farewell) {
       waitForNews();

@@ -84,7 +84,7 @@ static constexpr Example kExamples[] = {
      R"({ "zero_optimization": { "stage": 3, "reduce_bucket_size": 10000000, "reduce_scatter": true,
       "zero_quantized_weights": true, "zero_hpz_partition_size": 16, "zero_quantized_gradients": true,
       "contiguous_gradients": true, "overlap_comm": true } })",
-     "no ZeRO++"},
+     "no second, smaller sharding group (ZeRO++)"},
     {"ZenFlow",
      R"({ "zero_optimization": { "stage": 2, "offload_optimizer": { "device": "cpu", "pin_memory": true },
       "zenflow": { "topk_ratio": 0.05, "select_strategy": "auto", "update_interval": "auto" } } })",

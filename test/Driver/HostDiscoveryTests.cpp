@@ -28,4 +28,12 @@ TEST(HostDiscovery, DoesNotReadWithoutEnd) {
             "--host-discovery: 'head -c 2000000 /dev/zero' has printed more than 1 MiB");
 }
 
+TEST(HostDiscovery, EndsACommandThatHangs) {
+  setenv("PARTITA_PATIENCE", "discovery:1", 1);
+  EXPECT_EQ(found("sleep 100"), "--host-discovery: 'sleep 100' has not ended within 1 s");
+  EXPECT_EQ(found("echo localhost:2; exec sleep 100 >&-"),
+            "--host-discovery: 'echo localhost:2; exec sleep 100 >&-' has not ended within 1 s");
+  unsetenv("PARTITA_PATIENCE");
+}
+
 } // namespace

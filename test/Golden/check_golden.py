@@ -16,26 +16,19 @@ import argparse
 import csv
 import json
 import math
-import struct
+import os
 import sys
 
 import numpy
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Support"))
+from tensor_files import read_doubles  # noqa: E402
+
 TIED = ("transformer.wte.weight", "lm_head.weight")
-DTYPES = {"F32": numpy.float32, "F64": numpy.float64}
 
 
 def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    (length,) = struct.unpack("<Q", data[:8])
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__" or entry["dtype"] not in DTYPES:
-            continue
-        begin, end = entry["data_offsets"]
-        values = numpy.frombuffer(data[8 + length + begin:8 + length + end], DTYPES[entry["dtype"]])
-        tensors[name] = values.reshape(entry["shape"]).astype(numpy.float64)
+    tensors = read_doubles(path)
     # The exporters' two names for the tied embedding; gpt2_tiny.json serves both.
     for name, other in (TIED, TIED[::-1]):
         if name in tensors:

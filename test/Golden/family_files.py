@@ -15,17 +15,16 @@ import argparse
 import csv
 import json
 import os
-import struct
 import sys
 
 import numpy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "python"))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "tools", "python"), os.path.join(HERE, "..", "Support")]
 import partita_init  # noqa: E402
+from tensor_files import read_doubles as read_safetensors, write_tensors as write_safetensors  # noqa: E402
 
 SEED, TOLERANCE = 11, 1e-4
-DTYPES = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64}
 
 
 class Differs(Exception):
@@ -48,37 +47,6 @@ def weights(specs):
 
 def pixels(batch):
     return partita_init.normal(SEED, "pixel_values", (batch, 3, 16, 16), 1.0)
-
-
-def write_safetensors(path, tensors):
-    header, blob = {}, b""
-    for name, value in tensors.items():
-        kind = next(kind for kind, dtype in DTYPES.items() if value.dtype == dtype)
-        data = numpy.ascontiguousarray(value).tobytes()
-        header[name] = {"dtype": kind, "shape": list(value.shape),
-                        "data_offsets": [len(blob), len(blob) + len(data)]}
-        blob += data
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + blob)
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    (length,) = struct.unpack("<Q", data[:8])
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + length]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        stored = data[8 + length + begin:8 + length + end]
-        if entry["dtype"] == "BF16":
-            values = (numpy.frombuffer(stored, numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
-        else:
-            values = numpy.frombuffer(stored, DTYPES[entry["dtype"]])
-        tensors[name] = values.reshape(entry["shape"]).astype(numpy.float64)
-    return tensors
 
 
 def make(golden, folder):

@@ -15,6 +15,9 @@ import sys
 
 import numpy
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "Support"))  # also for tools/python
+from tensor_files import read_tensors, write_tensors  # noqa: E402
+
 
 class Refused(Exception):
     """The compiler said that it does not do this."""
@@ -35,35 +38,6 @@ def call(command, seconds=120, may_refuse=True):
         raise Refused(text)
     if done.returncode != 0:
         raise Crashed(f"exit code {done.returncode}: {text[-300:]}")
-
-
-def write_safetensors(path, tensors):
-    header, offset = {}, 0
-    for name, array in tensors.items():
-        dtype = "F64" if array.dtype == numpy.float64 else "I64"
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
-        offset += array.nbytes
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for array in tensors.values():
-            file.write(numpy.ascontiguousarray(array).tobytes())
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    size = int.from_bytes(data[:8], "little")
-    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        array = numpy.frombuffer(data[8 + size + begin:8 + size + end], types[entry["dtype"]])
-        tensors[name] = array.reshape(entry["shape"])
-    return tensors
 
 
 def rounded(array, dtype):
@@ -111,16 +85,16 @@ class Tools:
                 file.write(" ".join(repr(n) for n in array.reshape(-1).tolist()) + "\n")
         call([self.interp, self.path("model.mlir"), "--entry", "forward", "--init", "file",
               "--inputs", self.path("numbers"), "--results", self.path("interpreted")])
-        return read_safetensors(self.path("interpreted"))
+        return read_tensors(self.path("interpreted"))[0]
 
     def compiled(self, inputs):
         program = self.path("program")
         call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", "--no-build", "-o", program])
         call(["make", "-s", "-C", program], 600, may_refuse=False)
-        write_safetensors(self.path("data.safetensors"), inputs)
+        write_tensors(self.path("data.safetensors"), inputs)
         data = ["--data", self.path("data.safetensors")] if inputs else []
         call([self.partita, "run", program, *data, "--forward", self.path("compiled")], may_refuse=False)
-        return read_safetensors(self.path("compiled"))
+        return read_tensors(self.path("compiled"))[0]
 
 
 WAYS = {"interpreted": Tools.interpreted, "compiled": Tools.compiled}

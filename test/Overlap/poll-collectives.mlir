@@ -105,3 +105,24 @@ func.func @last_slot(%xs: !ps, %a: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (ten
   %r = par.wait %token, %begun : i64, !p -> tensor<4xf32>
   return %r, %c : tensor<4xf32>, tensor<8x8xf32>
 }
+
+// Beside a shift, a poll follows each op of enough FLOPs, whatever the average op costs; each may do as much as if they were further apart.
+// What stands behind the shift's end is polled as usual.
+// CHECK-LABEL: func.func @beside_a_shift
+// CHECK: par.shift_start
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.poll over "cp" bytes 524288
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.poll over "cp" bytes 524288
+// CHECK-NEXT: tx.matmul
+// CHECK-NEXT: par.wait
+// CHECK-NOT: par.poll
+!k = tensor<512x64xf32, #par.place<[1024 @cp, 64]>>
+func.func @beside_a_shift(%k: !k, %x: tensor<8x8xf32>, %w: tensor<8x8xf32>, %wide: tensor<8x512xf32>) -> (!k, tensor<8x512xf32>) attributes {par.no_cotangents} {
+  %t, %next = par.shift_start %k over "cp" : !k -> i64, !k
+  %a = tx.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = tx.matmul %a, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %c = tx.matmul %b, %wide : (tensor<8x8xf32>, tensor<8x512xf32>) -> tensor<8x512xf32>
+  %r = par.wait %t, %next : i64, !k -> !k
+  return %r, %c : !k, tensor<8x512xf32>
+}

@@ -53,6 +53,22 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
 
 // -----
 
-// expected-error@+1 {{--context-parallel ring passes keys on over mesh axis 'cp', of which there is one rank; over 'ulysses' ranks exchange heads}}
+// expected-error@+1 {{--context-parallel ring passes keys on over mesh axis 'cp', of which there is one rank; over 'ulysses' ranks exchange heads: write cp=2 in place of ulysses=2, or leave --context-parallel out}}
 module attributes {par.mesh = #par.mesh<ulysses = 2>} {
+}
+
+// -----
+
+// The axes in the order in which heads are exchanged over the longer way.
+// expected-warning@+1 {{--mesh has ulysses=2 outside cp=4: a ring's neighbours are the nearest ranks, and heads are exchanged over the longer way; if nodes are slower to reach than their own devices, write cp=4,ulysses=2}}
+module attributes {par.mesh = #par.mesh<ulysses = 2, cp = 4>} {
+  train.parameter @wte : tensor<16x8xf32>
+  func.func @order(%ids: tensor<2x16xi64> {train.batch = 0}) -> tensor<2x16x2x4xf32> {
+    %wte = train.read @wte : tensor<16x8xf32>
+    %x = tx.embedding %wte, %ids : (tensor<16x8xf32>, tensor<2x16xi64>) -> tensor<2x16x8xf32>
+    %q = tx.reshape %x : tensor<2x16x8xf32> -> tensor<2x16x2x4xf32>
+    %out, %lse = tx.attention %q, %q, %q scale 0.5 causal
+      : (tensor<2x16x2x4xf32>, tensor<2x16x2x4xf32>, tensor<2x16x2x4xf32>) -> (tensor<2x16x2x4xf32>, tensor<2x2x16xf32>)
+    return %out : tensor<2x16x2x4xf32>
+  }
 }

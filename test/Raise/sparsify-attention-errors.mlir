@@ -3,7 +3,7 @@
 // MODE: error: sparse attention: there is no mode 'fixt'; did you mean 'fixed'?
 
 func.func @indivisible(%x: tensor<1x102x2x4xf32>) {
-  // expected-error@+1 {{sparse attention: block=4 does not divide the sequence of 102; block=3 does, or choose another --dim}}
+  // expected-error@+1 {{sparse attention: block=4 does not divide the sequence of 102; block=3, block=6 do, or choose another --dim}}
   %o, %l = tx.attention %x, %x, %x scale 0.5 : (tensor<1x102x2x4xf32>, tensor<1x102x2x4xf32>, tensor<1x102x2x4xf32>) -> (tensor<1x102x2x4xf32>, tensor<1x2x102xf32>)
   return
 }

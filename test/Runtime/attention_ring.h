@@ -11,7 +11,7 @@ namespace partita_rt {
 enum class RingBias {
   None,
   Full,    ///< [heads, queries, keys]
-  Padding, ///< [batch, 1, 1, keys]: a third of the keys, and all of the last ones, are hidden by -inf
+  Padding, ///< [batch, 1, 1, keys]: a third of the keys, and all of the last ones, are hidden
   Rows     ///< [queries, keys]: some queries see nothing, others a few keys
 };
 
@@ -41,21 +41,22 @@ struct RingOperands {
          dout = randomExact<BFloat16>(nq * a.valueDim, "dout"), bias;
   ConstScores strides;
 
-  RingOperands(const AttentionShape &shape, RingBias kind) : a(shape), kind(kind) {
+  /// hidden: what the bias hides keys by.
+  RingOperands(const AttentionShape &shape, RingBias kind, float hidden = -INFINITY)
+      : a(shape), kind(kind) {
     int64_t s = a.sequence, t = a.keySequence;
-    constexpr float kHidden = -std::numeric_limits<float>::infinity();
     if (kind == RingBias::Full) {
       bias = randomExact<BFloat16>(a.heads * s * t, "bias");
       strides = {nullptr, 0, s * t, t, 1};
     } else if (kind == RingBias::Padding) {
       for (int64_t b = 0; b < a.batch; ++b)
         for (int64_t j = 0; j < t; ++j)
-          bias.push_back((j + b) % 3 == 1 || j >= t * 5 / 6 ? kHidden : 0.0f);
+          bias.push_back((j + b) % 3 == 1 || j >= t * 5 / 6 ? hidden : 0.0f);
       strides = {nullptr, t, 0, 0, 1};
     } else if (kind == RingBias::Rows) {
       for (int64_t i = 0; i < s; ++i)
         for (int64_t j = 0; j < t; ++j)
-          bias.push_back(i % 5 == 2 || (i % 5 == 3 && j % 17 != 4) ? kHidden : 0.5f);
+          bias.push_back(i % 5 == 2 || (i % 5 == 3 && j % 17 != 4) ? hidden : 0.5f);
       strides = {nullptr, 0, 0, t, 1};
     }
   }
@@ -333,6 +334,27 @@ inline std::vector<RingCase> ringCases(int64_t unit) {
        withDropout(withDocuments(withLayouts(ringShape(1, 3, s, s, 8, true)), s / 3), 0.2)},
       {"layouts, bias", withLayouts(ringShape(1, 2, s, s, 8, false)), RingBias::Full},
   };
+}
+
+/// Masks that hide keys by finite numbers, all keys of some queries among them: a query with no other key sees those,
+/// if by scores that the mask's number has rounded. The lowest float leaves nothing of them.
+struct FiniteMask {
+  const char *what;
+  AttentionShape shape;
+  RingBias kind;
+  float hidden;
+};
+inline std::vector<FiniteMask> finiteMasks(int64_t unit) {
+  int64_t s = 24 * unit;
+  std::vector<FiniteMask> masks;
+  for (float hidden : {std::numeric_limits<float>::lowest(), -1e9f, -61440.0f})
+    for (RingBias kind : {RingBias::Padding, RingBias::Rows}) {
+      masks.push_back({"bidirectional", ringShape(2, 2, s, s, 8, false), kind, hidden});
+      masks.push_back({"causal, groups", ringShape(2, 4, s, s, 16, true, 2), kind, hidden});
+      masks.push_back({"window", ringShape(1, 2, s, s, 8, true, 1, 0, s / 3), kind, hidden});
+      masks.push_back({"dropout", withDropout(ringShape(2, 2, s, s, 8, true), 0.3), kind, hidden});
+    }
+  return masks;
 }
 
 /// One step with all keys has the bits of one attention.

@@ -79,6 +79,49 @@ TEST(AttentionStep, OfLongSequencesEqualsOneAttention) {
     checkAgainstDouble(c, {all[number++ % 3]});
 }
 
+TEST(AttentionStep, WhatFiniteMasksHideIsOneAttentions) {
+  for (int64_t unit : {2, 11})
+    for (const FiniteMask &c : finiteMasks(unit))
+      for (Dealt dealt : {Dealt{2, false}, Dealt{4, false}, Dealt{3, true}, Dealt{4, true}}) {
+        SCOPED_TRACE(std::string(c.what) + " by " + std::to_string(c.hidden) + ", " +
+                     std::to_string(dealt.ranks) + " ranks");
+        RingOperands o(c.shape, c.kind, c.hidden);
+        Whole<float> whole(o, Steps());
+        RingResults actual = runRing<float>(o, dealt, Steps());
+        expectClose(actual.out, widen(whole.out), 1e-6, "out");
+        expectClose(actual.logSumExp, widen(whole.logSumExp), 1e-6, "logSumExp");
+        expectClose(actual.dq, widen(whole.dq), 3e-6, "dq");
+        expectClose(actual.dk, widen(whole.dk), 3e-6, "dk");
+        expectClose(actual.dv, widen(whole.dv), 3e-6, "dv");
+        expectClose(actual.dbias, widen(whole.dbias), 3e-6, "dbias");
+        if (c.hidden > -1e30f)
+          continue; // in double, more of the scores is left
+        RingReference wanted(o);
+        expectClose(actual.out, wanted.out, 3e-6, "out beside double");
+        expectClose(actual.dq, wanted.dq, 1e-5, "dq beside double");
+        expectClose(actual.dk, wanted.dk, 1e-5, "dk beside double");
+        expectClose(actual.dv, wanted.dv, 1e-5, "dv beside double");
+        expectClose(actual.dbias, wanted.dbias, 1e-5, "dbias beside double");
+      }
+}
+
+// What one attention's gradients are of: its probabilities, whose sum is one however low the mask's number.
+TEST(Attention, BackwardHasTheProbabilitiesThatFiniteMasksLeave) {
+  for (FiniteMask c : finiteMasks(3)) {
+    SCOPED_TRACE(std::string(c.what) + " by " + std::to_string(c.hidden));
+    if (c.shape.dropout.ratio > 0.0)
+      continue;
+    RingOperands o(c.shape, c.kind, c.hidden);
+    std::fill(o.dout.begin(), o.dout.end(),
+              1.0f); // then each of dv's columns adds up to the queries
+    Whole<float> whole(o, Steps());
+    double sum = 0;
+    for (size_t i = 0; i < whole.dv.size(); i += size_t(c.shape.valueDim))
+      sum += whole.dv[i];
+    EXPECT_NEAR(sum, double(o.nq), 1e-5 * double(o.nq));
+  }
+}
+
 TEST(AttentionStep, WithAllKeysHasTheBitsOfOneAttention) {
   for (RingCase c : ringCases(15)) {
     expectBitsOfOneAttention<float>(c, Steps());

@@ -1,7 +1,7 @@
 // The table of channels: errors of checkProgram, and the ranks that a row connects.
 
 #include "common/mesh/mesh.h"
-#include "common/run/command_line.h"
+#include "common/run/check_program.h"
 #include "reference.h"
 
 #include <gtest/gtest.h>

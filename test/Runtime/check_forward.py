@@ -5,12 +5,12 @@ from math import erf
 
 import numpy as np
 
-from files import safetensors
+from tensor_files import read_tensors
 
 sys.path.insert(0, sys.argv[1])
 from partita_init import normal  # noqa: E402
 
-a, b = safetensors(sys.argv[2])[0], safetensors(sys.argv[3])[0]
+a, b = read_tensors(sys.argv[2])[0], read_tensors(sys.argv[3])[0]
 ids = a["input_ids"]
 assert ids.shape == (8, 16) and np.array_equal(ids, b["input_ids"])
 assert np.array_equal(a["labels"][:, :-1], ids[:, 1:])

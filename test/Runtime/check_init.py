@@ -4,12 +4,12 @@ import sys
 
 import numpy as np
 
-from files import safetensors
+from tensor_files import read_tensors
 
 sys.path.insert(0, sys.argv[1])
 from partita_init import normal  # noqa: E402
 
-tensors, _ = safetensors(sys.argv[2])
+tensors, _ = read_tensors(sys.argv[2])
 seed = int(sys.argv[3])
 for name, std in (("wte", 0.5), ("fc.weight", 0.2), ("head.weight", 0.2)):
     expected = normal(seed, name, tensors[name].shape, std)

@@ -1,11 +1,11 @@
 # Checks the steps of the program of stages (stages.cpp), given its parameters before them.
 import csv, sys
 import numpy
-from family_files import read_safetensors
+from tensor_files import read_doubles
 
 before, gradients, after, log, steps = sys.argv[1:]
-values = {name: value.astype(numpy.float64) for name, value in read_safetensors(before).items()}
-sent = read_safetensors(gradients)
+values = read_doubles(before)
+sent = read_doubles(gradients)
 assert sorted(sent) == sorted(values) == ["columns", "first", "shared"], (sorted(sent), sorted(values))
 targets = {"first": [1], "columns": [2], "shared": [1, 3]}
 moments, losses = 0, []
@@ -18,7 +18,7 @@ for step in range(int(steps)):
     moments = 0.5 * moments + slopes["columns"]
     for name in values:
         values[name] = values[name] - 0.125 * (moments if name == "columns" else slopes[name])
-for name, value in read_safetensors(after).items():
+for name, value in read_doubles(after).items():
     assert numpy.allclose(value, values[name], atol=1e-5), name
 found = [float(row["loss"]) for row in csv.DictReader(open(log))]
 assert numpy.allclose(found, losses, rtol=1e-5), (found, losses)

@@ -11,7 +11,7 @@
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/shards.h"
 #include "common/mesh/launch.h"
-#include "common/run/command_line.h"
+#include "common/run/check_program.h"
 #include "common/run_options.h"
 #include "common/tensors/layout.h"
 #include "partita_rt/checksum.h"

@@ -1,7 +1,7 @@
 // The table of groups: what checkProgram refuses, and which ranks a row joins.
 
 #include "common/mesh/mesh.h"
-#include "common/run/command_line.h"
+#include "common/run/check_program.h"
 #include "reference.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include "common/checkpoint/saver.h"
 #include "common/init/initialize.h"
 #include "common/mesh/launch.h"
-#include "common/run/command_line.h"
+#include "common/run/check_program.h"
 #include "common/run_options.h"
 #include "common/tensors/safetensors.h"
 #include "partita_rt/checkpoint_folder.h"

@@ -1,8 +1,8 @@
 // Ranks that differ from rank 0: builds and options.
 
-#include "common/run/rank_facts.h"
-#include "common/run/same_build.h"
-#include "common/run/same_options.h"
+#include "common/alike/rank_facts.h"
+#include "common/alike/same_build.h"
+#include "common/alike/same_options.h"
 #include "partita_rt/machine.h"
 
 #include <gtest/gtest.h>
@@ -22,9 +22,9 @@ TEST(RankFacts, EqualRanks) {
 }
 
 TEST(RankFacts, AValueMayContainAnything) {
-  EXPECT_EQ(differingSessions({on("a", {{"--log", "a\n--lr\t1"}}), on("b", {{"--log", "b"}})}),
+  EXPECT_EQ(differingOptions({on("a", {{"--log", "a\n--lr\t1"}}), on("b", {{"--log", "b"}})}),
             "ranks were started with different options: rank 1 on b has --log b, rank 0 on a has "
-            "--log a\\x0A--lr\\x091");
+            "--log a\\x0A--lr\\x091; start all with the same");
 }
 
 TEST(RankFacts, TheLowestRankAndItsFirstDifference) {
@@ -36,15 +36,15 @@ TEST(RankFacts, TheLowestRankAndItsFirstDifference) {
 }
 
 TEST(RankFacts, OptionsThatOneHasAndTheOtherHasNot) {
-  EXPECT_EQ(differingSessions({on("a", {{"--lr", "0.1"}}), on("b", {{"--lr", "0.5"}})}),
+  EXPECT_EQ(differingOptions({on("a", {{"--lr", "0.1"}}), on("b", {{"--lr", "0.5"}})}),
             "ranks were started with different options: rank 1 on b has --lr 0.5, rank 0 on a has "
-            "--lr 0.1");
-  EXPECT_EQ(differingSessions({on("a", {{"--lr", "0.1"}}), on("b", {})}),
+            "--lr 0.1; start all with the same");
+  EXPECT_EQ(differingOptions({on("a", {{"--lr", "0.1"}}), on("b", {})}),
             "ranks were started with different options: rank 1 on b has no --lr, rank 0 on a has "
-            "--lr 0.1");
-  EXPECT_EQ(differingSessions({on("a", {}), on("b", {{"--no-eval", ""}})}),
+            "--lr 0.1; start all with the same");
+  EXPECT_EQ(differingOptions({on("a", {}), on("b", {{"--no-eval", ""}})}),
             "ranks were started with different options: rank 1 on b has --no-eval, rank 0 on a has "
-            "no --no-eval");
+            "no --no-eval; start all with the same");
 }
 
 } // namespace

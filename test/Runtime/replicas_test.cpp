@@ -4,7 +4,7 @@
 #include "checkpoints.h"
 
 #include "common/mesh/mesh.h"
-#include "common/run/replicas.h"
+#include "common/replicas/replicas.h"
 #include "common/start_marks.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/replica_hash.h"

@@ -1,6 +1,6 @@
 // Which rank is the slowest, by the times that ranks publish.
 
-#include "common/run/stragglers.h"
+#include "common/report/stragglers.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -69,6 +69,19 @@ TEST(Watch, AStoppedProcessIsNamedWithItsPositionAndWaiters) {
   EXPECT_LE(ranks.now - stopped, kTimeout + 1);
 }
 
+TEST(Watch, FewOfManyWaitersAreNamed) {
+  constexpr int kMore = 3;
+  Ranks ranks(1 + kNamedWaiters + kMore);
+  for (int r = 1; r < int(ranks.positions.size()); ++r)
+    ranks.wait(r, r == 1 ? 0 : 1, "waits"); // directly, or through rank 1
+  EXPECT_EQ(ranks.pass(1, {}), "");         // from then on it is known
+  std::string text = ranks.pass(20, {}, /*silent=*/0);
+  for (int r = 1; r <= kNamedWaiters; ++r)
+    EXPECT_NE(text.find("; rank " + std::to_string(r) + " (host here"), std::string::npos) << text;
+  EXPECT_EQ(text.find("; rank " + std::to_string(kNamedWaiters + 1) + " ("), std::string::npos);
+  EXPECT_EQ(text.substr(text.rfind("; ")), "; 3 more ranks wait for these");
+}
+
 /// While it waits itself, and before anyone waits for it.
 TEST(Watch, AProcessThatStopsAnywhereIsNamed) {
   Ranks ranks(2);
@@ -89,6 +102,22 @@ TEST(Watch, ARankThatStaysAtOnePositionIsStuck) {
             "rank 1 (host here, process 101) is stuck: its process lives, but it has not moved for "
             "10 s; it is in step 0, at slot 4 (forward of h.2, micro-batch 1, layer 7); "
             "rank 0 (host here, process 100) waits in all_reduce #2 for rank 1");
+}
+
+TEST(Watch, ARankThatIsStuckMayBeSoBecauseAnotherHasStopped) {
+  Ranks ranks(3);
+  EXPECT_EQ(ranks.pass(5, {0, 1, 2}), "");
+  EXPECT_EQ(ranks.pass(3, {0, 2}), ""); // rank 1 stays where it is
+  std::string text = ranks.pass(20, {0}, /*silent=*/2);
+  EXPECT_EQ(text.find("rank 2 (host here, process 102) has stopped"), 0u) << text;
+}
+
+TEST(Watch, ARankIsStuckThoughAnotherWasSilentForAWhile) {
+  Ranks ranks(3);
+  EXPECT_EQ(ranks.pass(5, {0, 1, 2}), "");
+  EXPECT_EQ(ranks.pass(7, {0}, /*silent=*/2), "");
+  std::string text = ranks.pass(5, {0, 2});
+  EXPECT_EQ(text.find("rank 1 (host here, process 101) is stuck"), 0u) << text;
 }
 
 TEST(Watch, ARankForWhichOthersWaitTooLongIsSlow) {

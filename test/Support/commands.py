@@ -4,10 +4,17 @@ import os
 import subprocess
 
 
-def call(*command):
+class CommandFailed(subprocess.CalledProcessError):
+    def __str__(self):
+        return f"{super().__str__()}\n{self.stderr}"
+
+
+def call(*words):
     """What the command printed."""
+    command = [str(word) for word in words]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
+    if done.returncode:
+        raise CommandFailed(done.returncode, command, done.stdout, done.stderr)
     return done.stdout
 
 

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+from commands import call
+
 MPIRUN = "mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent {agent} --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"
 # Open MPI starts a daemon on each host, which ssh leaves to it; output goes through the daemons.
 AGENT = """#!/bin/sh
@@ -14,10 +16,6 @@ host=$1; shift
 number=${{host##*.1}}
 exec ip netns exec {name}$number unshare --uts setsid -f sh -c "hostname host$number; $*" < /dev/null > /dev/null 2>&1
 """
-
-
-def call(*words, **more):
-    return subprocess.run([str(word) for word in words], check=True, capture_output=True, text=True, **more).stdout
 
 
 class Hosts:
@@ -28,6 +26,10 @@ class Hosts:
         self.agent.write_text(AGENT.format(name=self.name))
         self.agent.chmod(0o755)
         self.bridge = f"ptb{os.getpid()}"
+
+    def mpirun(self, slots, count):
+        """Returns a launcher of ranks on "10.77.0.10:2,10.77.0.11:2", or on what stands for hosts and their number later."""
+        return f"{MPIRUN.format(agent=self.agent)} --host {slots} -np {count}"
 
     def torchrun(self, slots, count):
         """Returns a launcher of ranks on "10.77.0.10:2,10.77.0.11:2", which reach each other over TCP."""

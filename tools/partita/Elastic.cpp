@@ -12,6 +12,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace partita;
@@ -19,6 +20,8 @@ using namespace partita::tool;
 
 static constexpr StringLiteral kFile = "elastic.json";
 static constexpr int64_t kMaxSize = 1 << 20, kMaxPrograms = 256;
+/// The most samples of a step that a message suggests.
+static constexpr int64_t kMostSamples = 1 << 20;
 
 /// "2", "2 and 4", "2, 4 and 8".
 static std::string joined(ArrayRef<int64_t> numbers, StringRef last) {
@@ -116,8 +119,12 @@ std::string partita::tool::checkElastic(const ElasticSizes &elastic, const Elast
   // A model's own batch is split among the ranks as it is; else the accumulation makes up.
   int64_t shared = batch.dimNames.empty() ? batch.microBatch : batch.samples();
   std::vector<int64_t> good, bad;
-  for (int64_t size : elastic.sizes)
+  int64_t multiple = 1;
+  for (int64_t size : elastic.sizes) {
     (shared % (size * others) == 0 ? good : bad).push_back(size);
+    if (multiple <= kMostSamples)
+      multiple = std::lcm(multiple, size * others);
+  }
   if (bad.empty())
     return {};
   std::string all = others == 1 ? "" : " times the " + std::to_string(others) + " of other axes";
@@ -127,6 +134,9 @@ std::string partita::tool::checkElastic(const ElasticSizes &elastic, const Elast
       (batch.dimNames.empty() ? "micro-batch, which the model fixes" : "training step");
   if (!good.empty())
     text += "; use " + ElasticSizes{elastic.axis, good}.text();
+  if (!batch.dimNames.empty() && multiple <= kMostSamples)
+    text += (good.empty() ? "; take " : ", or ") + std::string("a multiple of ") +
+            std::to_string(multiple) + " samples";
   return text;
 }
 

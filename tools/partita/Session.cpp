@@ -58,13 +58,16 @@ Session::Session(StringRef command) : command(command) {
     if (isError && failed && !tellsAll)
       return success();
     failed |= isError;
-    bool isRefused = refusesWarnings && diagnostic.getSeverity() == DiagnosticSeverity::Warning;
-    refused |= isRefused;
     std::string place = describe(diagnostic.getLocation());
+    bool isWarning = diagnostic.getSeverity() == DiagnosticSeverity::Warning;
+    if (isWarning && !warned.insert(place + diagnostic.str()).second)
+      return success(); // a command that compiles several programs of a model would repeat it
+    bool isRefused = refusesWarnings && isWarning;
+    refused |= isRefused;
     llvm::errs() << (place.empty() ? "partita " + this->command + ": " : printableLines(place));
     if (isError || isRefused)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
-    else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    else if (isWarning)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
     else
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Remark) << "remark: ";
@@ -130,16 +133,6 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
   return success(!result.wasInterrupted());
 }
 
-/// Adds the inputs whose role in --input needs no data from a run. The objective reports invalid
-/// roles.
-static void addFixedInputs(StringRef inputs, ImportOptions &options) {
-  for (StringRef binding : llvm::split(inputs, ',')) {
-    auto [name, role] = binding.rsplit('=');
-    if (train::isFixedRole(role))
-      options.fixedInputs.emplace_back(name, role);
-  }
-}
-
 /// Returns the words of a plan option that is a list.
 static std::vector<std::string> wordsOf(const Plan &plan, StringRef option) {
   SmallVector<StringRef> words;
@@ -164,7 +157,12 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
         fail("--dim: " + problem);
         return {};
       }
-    addFixedInputs(plan.get("input"), options);
+    for (const std::string &binding : wordsOf(plan, "input")) {
+      auto [name, role] = StringRef(binding).rsplit('=');
+      options.inputs.emplace_back(name, role);
+    }
+    int64_t documentEnd;
+    options.masksAreOnes = !plan.get("pack").getAsInteger(10, documentEnd) && documentEnd >= 0;
     FailureOr<OwningOpRef<ModuleOp>> module = importOnnx(path, options, mlirContext.get());
     return succeeded(module) ? std::move(*module) : OwningOpRef<ModuleOp>();
   }

@@ -13,6 +13,7 @@
 #include "partita/Support/WriteFile.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <set>
 
 namespace partita::tool {
 
@@ -56,6 +57,7 @@ private:
   std::string command;
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
+  std::set<std::string> warned; ///< each is printed once
   bool failed = false, tellsAll = false, refusesWarnings = false, refused = false;
 };
 

@@ -36,10 +36,13 @@ struct ImportOptions {
   /// program. 0: as many as the model's files have bytes, or 64 masks of the largest of `dims` have
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
-  /// Inputs that are the same in every run, by name, with the role that describes them: "ones",
-  /// "zeros" or "positions". Values that depend only on these are computed during import; the
-  /// argument keeps its position and its role, and nothing reads it.
-  std::vector<std::pair<std::string, std::string>> fixedInputs;
+  /// `--input NAME=ROLE`. An input whose role is fixed ("ones", "zeros" or "positions") is the same in
+  /// every run: values that depend only on such are computed during import; the argument keeps its
+  /// position and its role, and nothing reads it. The objective reports invalid roles.
+  std::vector<std::pair<std::string, std::string>> inputs;
+  /// A mask that `inputs` does not mention is ones in every run: rows of packed documents have no
+  /// padding.
+  bool masksAreOnes = false;
   /// Glob patterns over tensors' names: `trainable` makes them parameters, `freeze` keeps them from
   /// being trained, which the objective implements. Neither is reported as a guess.
   std::vector<std::string> trainable, freeze;

@@ -71,7 +71,8 @@ def PackDocuments : Pass<"pack-documents", "::mlir::ModuleOp"> {
 
     A row of tokens packs several documents, each of which ends with the token `after`. The first position of each token's document is
     computed from the tokens; attention sees no key before it, and what depends on positions alone is looked up by positions within
-    documents where it meets what depends on tokens. Biases of attention stay, if they depend on distances only. The module's
+    documents where it meets what depends on tokens. Biases of attention stay, if they depend on distances only. A mask of padding (role
+    `ones`) becomes a constant of ones: such rows have no padding, whatever the data of a run says. The module's
     `train.document_end` tells the runtime how to pack (`runtime/common/data/packed_rows.h`) and that the token after the last one
     of a document is no label.
 

@@ -127,7 +127,8 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
   let description = [{
     Phase: overlap.
 
-    Gathers of parameters whose first uses are in one layer and one direction join into buckets of at most `bucket-bytes`. A bucket is
+    Gathers of parameters whose first uses are in one layer and one direction join into buckets of at most `bucket-bytes` (with blocks of
+    8 bits, one gather per size of block). A bucket is
     gathered before the first use of the previous bucket, so that it overlaps with the work on that one. It is gathered even earlier
     as long as all buckets that wait for their first use have at most `ahead-bytes`. The gather starts at its position in the program,
     and its buffer is free after its last use. If the backward pass needs a parameter that is still gathered for the forward pass, it
@@ -155,6 +156,55 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     Option<"always", "always", "bool", "false", "gather again even if the parameter is still gathered">];
   let statistics = [Statistic<"ahead", "ahead", "buckets gathered before the use of the previous bucket">,
                     Statistic<"elided", "elided", "gathers of parameters that were still gathered">];
+  let dependentDialects = ["::partita::zero::ZeroDialect"];
+}
+
+def ZeroQuantizeWeightsPass : Pass<"zero-quantize-weights", "::mlir::ModuleOp"> {
+  let summary = "lets the program compute with weights in 8 bits, as ZeRO++ sends them";
+  let description = [{
+    Phase: precision.
+
+    Every parameter of at least two dimensions and of more than `keep` elements is read rounded, in blocks of consecutive elements of its
+    last dimension: the largest power of two that divides it and is at most `block`. Parameters whose names match a pattern of `exact`
+    are read as they are stored, and so are those whose last dimension is odd. Rounding is a matter of the model, not of the mesh: the
+    program on one rank computes with the same numbers.
+
+    ```mlir
+    %w = train.read @w : tensor<16x96xf32>
+    // becomes, with on and block=64
+    %w = train.read @w in int8 blocks of 32 : tensor<16x96xf32>
+    ```
+  }];
+  let options = [Option<"on", "on", "bool", "false", "false: nothing">,
+                 Option<"block", "block", "int64_t", "256", "elements of a block, at most">,
+                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements are exact">,
+                 ListOption<"exact", "exact", "std::string", "patterns over the names of parameters that are exact">];
+  let statistics = [Statistic<"quantized", "quantized", "reads that round">];
+  let dependentDialects = ["::partita::train::TrainDialect"];
+}
+
+def ZeroQuantizeGathersPass : Pass<"zero-quantize-gathers", "::mlir::ModuleOp"> {
+  let summary = "gathers the 8-bit numbers and the scales of what is read rounded, instead of the numbers";
+  let description = [{
+    Phase: overlap.
+
+    A shard is quantized where it is read, once per step, and dequantized right before its first use, so that the gather between them can
+    be hidden. A shard that does not hold whole blocks is gathered as it is, and rounded afterwards; what is not gathered is rounded where
+    it is read.
+
+    ```mlir
+    %w = zero.gather %shard over "dp" in int8 blocks of 4 because "parameter"
+    %y = tx.matmul %x, %w
+    // becomes
+    %q, %s = zero.quantize_blocks %shard by 4
+    %values = zero.gather %q over "dp" because "parameter"
+    %scales = zero.gather %s over "dp" because "parameter"
+    %w = zero.dequantize_blocks %values, %scales by 4
+    %y = tx.matmul %x, %w
+    ```
+  }];
+  let statistics = [Statistic<"quantized", "quantized", "shards that are gathered in 8 bits">,
+                    Statistic<"exact", "exact", "tensors that are rounded, but not gathered in 8 bits">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 

@@ -86,10 +86,11 @@ static constexpr Key kZeroRows[] = {
     {ZERO "zero_hpz_partition_size", integer(1), "1", Refused,
      "there is no second, smaller sharding group (ZeRO++); --mesh dp=NODES,fsdp=RANKS keeps all "
      "shards within groups"},
-    {ZERO "zero_quantized_weights", boolean, "false", Refused,
-     "weights are gathered in their own type (no ZeRO++)"},
+    {ZERO "zero_quantized_weights", boolean, "false", Obeyed,
+     "matrices are gathered in 8 bits with a scale per block, frozen ones too"},
     {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
-     "weights are gathered in their own type (no ZeRO++)"},
+     "zero_quantized_weights quantizes what is frozen too; \"keep-exact\" of the command line "
+     "leaves out what is trained"},
     {ZERO "zero_quantized_gradients", boolean, "false", Refused,
      "gradients are not quantized on the wire (no ZeRO++); communication_data_type halves them"},
     {ZERO "zeropp_loco_param", block, "null", Refused, "gradients are not quantized (no ZeRO++)"},
@@ -213,6 +214,17 @@ static bool resolveBuckets(Resolver &r) {
   return true;
 }
 
+static bool resolveQuantization(Resolver &r) {
+  StringRef path = ZERO "zero_quantized_weights";
+  if (!r.has(path) || !r.flag(path))
+    return true;
+  if (r.stage == 3 && r.sharing() > 1)
+    return r.set(path, "zero-quantized-weights", "true");
+  r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all"
+                            : "parameters are gathered at stage 3 alone");
+  return true;
+}
+
 static bool checkShardSize(Resolver &r) {
   int64_t size = r.integer(kShard), fsdp = r.size("fsdp");
   if (!r.has(kShard) || size == -1 || size == fsdp)
@@ -235,5 +247,5 @@ bool partita::config::resolveZero(Resolver &r) {
                                           "): gradients are sharded; leave sparse_gradients out");
   if (r.word("gradient_allreduce_op") != "mean") // refused by its row
     return false;
-  return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r);
+  return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r) && resolveQuantization(r);
 }

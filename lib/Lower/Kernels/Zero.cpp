@@ -23,8 +23,8 @@ struct Transfers {
 
   LogicalResult add(Lowering &l, Value source, Value target, int64_t ranks) {
     Type element = l.type(source).getElementType();
-    if (!isa<FloatType>(element))
-      return l.op->emitOpError() << "moves floats on this target, not " << element;
+    if (!isa<FloatType>(element) && !element.isInteger(8))
+      return l.op->emitOpError() << "moves floats and bytes on this target, not " << element;
     int64_t shard = std::min(l.elements(source), l.elements(target)),
             full = std::max(l.elements(source), l.elements(target));
     from.push_back(l.buffer(source));
@@ -77,11 +77,49 @@ struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
   }
 };
 
+struct QuantizeBlocks : KernelInterface::ExternalModel<QuantizeBlocks, zero::QuantizeBlocksOp> {
+  StringRef resultName(Operation *, unsigned result) const {
+    return result == 0 ? "quantized" : "scales";
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto quantize = cast<zero::QuantizeBlocksOp>(op);
+    l.create<rt::QuantizeBlocksOp>(l.buffer(quantize.getValues()), l.buffer(quantize.getScales()),
+                                   l.buffer(quantize.getX()), quantize.getBlock(),
+                                   l.elements(quantize.getX()));
+    return success();
+  }
+};
+
+struct DequantizeBlocks
+    : KernelInterface::ExternalModel<DequantizeBlocks, zero::DequantizeBlocksOp> {
+  StringRef resultName(Operation *, unsigned) const { return "full"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto dequantize = cast<zero::DequantizeBlocksOp>(op);
+    l.create<rt::DequantizeBlocksOp>(l.buffer(dequantize.getX()), l.buffer(dequantize.getValues()),
+                                     l.buffer(dequantize.getScales()), dequantize.getBlock(),
+                                     l.elements(dequantize.getX()));
+    return success();
+  }
+};
+
+struct RoundBlocks : KernelInterface::ExternalModel<RoundBlocks, zero::RoundBlocksOp> {
+  StringRef resultName(Operation *, unsigned) const { return "rounded"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto round = cast<zero::RoundBlocksOp>(op);
+    l.create<rt::RoundBlocksOp>(l.buffer(round.getResult()), l.buffer(round.getX()),
+                                round.getBlock(), l.elements(round.getX()));
+    return success();
+  }
+};
+
 } // namespace
 
 void rt::attachShards(MLIRContext *context) {
   using namespace zero;
   zero::ShardOp::attachInterface<Shard>(*context);
+  zero::QuantizeBlocksOp::attachInterface<QuantizeBlocks>(*context);
+  zero::DequantizeBlocksOp::attachInterface<DequantizeBlocks>(*context);
+  zero::RoundBlocksOp::attachInterface<RoundBlocks>(*context);
   GatherOp::attachInterface<Bucket<GatherOp, rt::AllGatherOp>>(*context);
   GatherStartOp::attachInterface<Bucket<GatherStartOp, rt::AllGatherOp>>(*context);
   zero::ReduceScatterOp::attachInterface<Bucket<zero::ReduceScatterOp, rt::ReduceScatterOp>>(

@@ -4,10 +4,10 @@
 #define PARTITA_RT_COMMON_RUN_SAVING_H
 
 #include "common/checkpoint/saver.h"
+#include "common/replicas/replicas.h"
 #include "common/run/agreement.h"
-#include "common/run/replicas.h"
-#include "common/run/seconds.h"
 #include "common/run/train.h"
+#include "common/seconds.h"
 
 #include <optional>
 

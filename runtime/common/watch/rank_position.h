@@ -60,6 +60,7 @@ struct alignas(64) RankPosition {
   /// The rank's process, from DeathWatch on until the rank ends by itself, well or with an error.
   std::atomic<int32_t> process{0};
   std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
+  std::atomic<bool> hasFailed{false};  ///< the rank has printed an error, for which the run ends
   /// A rank is about to print why the run ends. Set in the position of the node's first rank.
   std::atomic<bool> isClaimed{false};
   /// A rank has printed why the run ends; in every position alike.

@@ -127,6 +127,7 @@ std::string Watch::silenceOf(int rank, const RankPosition *position, double now,
 std::string Watch::look(const std::vector<const RankPosition *> &positions, double now,
                         double timeout) {
   std::string stuck;
+  bool isOneSilent = false;
   for (int r = 0; r < int(ranks.size()); ++r) {
     Seen &seen = ranks[size_t(r)];
     const RankPosition *position = positions[size_t(r)];
@@ -139,6 +140,7 @@ std::string Watch::look(const std::vector<const RankPosition *> &positions, doub
       found = r;
       return stopText(r, *position, now) + waitersOf(r, positions);
     }
+    isOneSilent |= r != self && isSilent(seen, now, timeout);
     double most = takesLong(position->phase) ? longSeconds(timeout) : timeout;
     bool isStill = seen.waitsFor == RankPosition::kNoWait && now - seen.moveAt > most;
     if (isStill && stuck.empty() && (r == self || !isSilent(seen, now, timeout))) {
@@ -147,7 +149,11 @@ std::string Watch::look(const std::vector<const RankPosition *> &positions, doub
               secondsText(now - seen.moveAt) + positionText(*position) + waitersOf(r, positions);
     }
   }
-  return !stuck.empty() ? stuck : slowText(positions, now, timeout);
+  // A process that stops within Open MPI's shared queues keeps others in them, which do not wait as far as we know. So
+  // if one may have stopped, that is found out first: it is certain within the time-out.
+  if (!stuck.empty())
+    return isOneSilent ? "" : stuck;
+  return slowText(positions, now, timeout);
 }
 
 } // namespace partita_rt

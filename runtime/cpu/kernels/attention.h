@@ -9,6 +9,7 @@
 #include "cpu/kernels/micro_gemm.h"
 #include "cpu/kernels/rows.h"
 #include "cpu/kernels/storage.h"
+#include "partita_rt/attention_base.h"
 #include "partita_rt/attention_drops.h"
 
 #include <algorithm>
@@ -218,12 +219,18 @@ HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t 
           scores.rowStride, scores.columnStride};
 }
 
-/// row[seen] = scale * row + bias, of gathered keys, with -inf for the first `hidden` ones and those that row
+/// Returns the base of each query of a head (attention_base.h); empty without a bias. Looks at keys until one has a
+/// bias that is not low: the first one, unless a mask hides it.
+template <typename B>
+std::vector<float> basesOf(const HeadScores<B> &bias, const RunSight &sight,
+                           const BlockLayout *layout);
+
+/// row[seen] = scale * row + bias - base, of gathered keys, with -inf for the first `hidden` ones and those that row
 /// number `query` of the tile does not compute. bias: from the block's first key on. B: const float, Half or
 /// BFloat16.
 template <typename B>
-void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &columns, int64_t query,
-             int64_t hidden, int64_t seen);
+void maskRow(float *row, float scale, ScoreRow<B> bias, float base, const TileColumns &columns,
+             int64_t query, int64_t hidden, int64_t seen);
 
 /// A tile of queries, from number `query` on, and the keys that it computes, in a pass, of a block of `keys` keys
 /// from `key` on.

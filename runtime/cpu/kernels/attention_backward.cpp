@@ -1,7 +1,7 @@
 // Attention backward, recomputing the probabilities tile by tile from logSumExp:
 //
 //     delta = sum_d dO * O                       per query
-//     P  = exp(scale * Q K^T + bias - logSumExp)
+//     P  = exp(scale * Q K^T + bias - base - logSumExp)
 //     dP = dO V^T
 //     dS = P * (dP - delta),  dbias += dS
 //     dV += P^T dO,  dK += scale * dS^T Q,  dQ += scale * dS K
@@ -30,6 +30,7 @@ template <typename T, typename B, typename G> struct HeadGradients {
   HeadRows<const T> q;
   HeadScores<B> bias;
   HeadScores<float> dbias;
+  const float *bases; ///< of each query; null without a bias
   RunSight sight;
   const BlockLayout *layout;
   HeadDrops drops;
@@ -62,28 +63,6 @@ void computeDeltas(float *delta, const HeadsOf<const T> &dout, const HeadsOf<con
     for (int64_t h = 0; h < shape.heads; ++h)
       computeDelta(delta + (b * shape.heads + h) * shape.sequence, headOf(dout, b, h),
                    headOf(out, b, h), shape);
-}
-
-/// Below this, adding scores (or the logarithm of a count) does not change a float.
-constexpr float kOnlyBias = -1e30f;
-
-/// Returns 1, except for a query whose bias is so low (like the lowest float) that it absorbs all
-/// scores, and logSumExp is that bias: then one over the number of the full sequence's keys that have it.
-template <typename Head> float shareOf(const Head &head, int64_t query) {
-  float shift = head.logSumExp[query];
-  auto bias = head.bias.row(query);
-  if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
-    return 1.0f;
-  const RunSight &sight = head.sight;
-  int64_t count = 0, first = sight.firstOfAll(query), end = sight.endOfAll(query);
-  for (int64_t j = first, key = sight.keyNumber; j < end; ++j) {
-    if (head.layout) // to the next computed key
-      j = firstComputed(*head.layout, (sight.queryNumber + query) / head.layout->size, j + key,
-                        end + key) -
-          key;
-    count += j < end && bias.data[j * bias.stride] >= shift;
-  }
-  return 1.0f / float(std::max<int64_t>(count, 1));
 }
 
 /// dbias[key + j] += ds[j]; a single sum if the bias is one number per row.
@@ -123,17 +102,17 @@ void differentiateTile(float *p, float *ds, const Head &head, const ScoreTile &t
       continue;
     }
     if (!plain && seen > 0)
-      maskRow(pRow, scaleOfScores, head.bias.row(query).from(tile.key), tile.columns, i,
+      maskRow(pRow, scaleOfScores, head.bias.row(query).from(tile.key),
+              head.bases ? head.bases[query] : 0.0f, tile.columns, i,
               std::min(tile.hidden(i), seen), seen);
     alignas(64) float factors[kKeyBlock]; // of dropout
     if (head.drops)
       head.drops.forKeys(query, tile.key, tile.columns, seen, [&](int64_t j, bool dropped) {
         factors[j] = dropped ? 0.0f : head.drops.scale();
       });
-    Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query]),
-          share = splat(shareOf(head, query));
+    Lanes scale = splat(plain ? scaleOfScores : 1.0f), delta = splat(head.delta[query]);
     for (int64_t j = 0; j < seen; j += kLanes) {
-      Lanes probability = expLanes(load(pRow + j) * scale - splat(shift)) * share;
+      Lanes probability = expLanes(load(pRow + j) * scale - splat(shift));
       probability = firstLanes(probability, seen - j, 0.0f);
       Lanes factor = head.drops ? firstLanes(load(factors + j), seen - j, 0.0f) : splat(1.0f);
       Lanes dScore = probability * (load(dsRow + j) * factor - delta);
@@ -215,6 +194,12 @@ void clear(const Scores &dbias, const AttentionShape &shape) {
   fill(dbias.data, 0.0f, elements);
 }
 
+/// What is known of a head's queries: the blocks that each tile computes, and the bases (basesOf).
+struct HeadTiles {
+  std::vector<TileBlocks> blocks;
+  std::vector<float> bases;
+};
+
 /// The operands of one call.
 template <typename T, typename B, typename G> struct Backward {
   HeadsOf<G> dq, dk, dv;
@@ -228,6 +213,7 @@ template <typename T, typename B, typename G> struct Backward {
   Scores dbias;
   bool addToQueries = false, addToKeys = false; ///< to dq; to dk and dv
 
+  /// Without the bases.
   HeadGradients<T, B, G> head(int64_t b, int64_t h) const {
     int64_t row = (b * shape.heads + h) * queryPitch(shape), key = firstNumber(shape.keys);
     float *sums = workspace + shape.batch * shape.heads * shape.sequence;
@@ -241,6 +227,7 @@ template <typename T, typename B, typename G> struct Backward {
             headOf(q, b, h),
             headOf(bias, biasData, b, h, key),
             headOf(dbias, dbias.data, b, h, key),
+            nullptr,
             RunSight(shape, b),
             layoutOf(shape, h),
             HeadDrops(shape, b, h)};
@@ -255,11 +242,12 @@ template <typename T, typename B, typename G> struct Backward {
     });
   }
   /// The tiles of one head that compute some of a block's keys.
-  void tiles(KeyBlock &block, const std::vector<TileBlocks> &blocks, int64_t b, int64_t h) const {
+  void tiles(KeyBlock &block, const HeadTiles &own, int64_t b, int64_t h) const {
     HeadGradients<T, B, G> of = head(b, h);
+    of.bases = own.bases.empty() ? nullptr : own.bases.data();
     int64_t size = passSize(shape);
     for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
-      const TileBlocks &range = blocks[size_t(query / kQueryTile)];
+      const TileBlocks &range = own.blocks[size_t(query / kQueryTile)];
       if (block.first < range.first || block.first > range.last)
         continue;
       ScoreTile tile(of.sight, of.layout, query, block.first, block.count);
@@ -296,16 +284,19 @@ template <typename T, typename B, typename G> void backwardHeads(const Backward<
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       int64_t firstHead = kv * shape.groups, lastHead = firstHead + shape.groups;
-      std::vector<std::vector<TileBlocks>> blocks; // of each head
-      for (int64_t h = firstHead; h < lastHead; ++h)
-        blocks.push_back(tileBlocks(RunSight(shape, b), layoutOf(shape, h), blockSize));
+      std::vector<HeadTiles> tiles; // of each head
+      for (int64_t h = firstHead; h < lastHead; ++h) {
+        HeadGradients<T, B, G> head = call.head(b, h);
+        tiles.push_back({tileBlocks(head.sight, head.layout, blockSize),
+                         basesOf(head.bias, head.sight, head.layout)});
+      }
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
         block.begin(key, shape);
         beginSums(block.dk, headOf(call.dk, b, kv), block, shape.headDim, call.addToKeys);
         beginSums(block.dv, headOf(call.dv, b, kv), block, shape.valueDim, call.addToKeys);
         for (int64_t h = firstHead; h < lastHead; ++h) {
           betweenTiles(shape);
-          call.tiles(block, blocks[size_t(h - firstHead)], b, h);
+          call.tiles(block, tiles[size_t(h - firstHead)], b, h);
         }
         writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
         writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);

@@ -1,7 +1,7 @@
 // Attention forward, in tiles with a running maximum and sum per query (the "online softmax" of
 // flash attention). For a block of keys and every tile of queries that see some of them:
 //
-//     S = Q K^T  (+ bias / scale, -inf before a window)
+//     S = Q K^T  (+ (bias - base) / scale, -inf before a window)
 //     m' = max(m, scale * max(S)),  P = exp(scale * S - m'),  l = l * exp(m - m') + sum(P)
 //     O = O * exp(m - m') + P V     (with dropout, of P without what is dropped)
 //
@@ -61,13 +61,35 @@ void weightTile(float *out, const ScoreTile &tile, const float *p, const float *
 }
 
 template <typename B>
-void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &columns, int64_t query,
-             int64_t hidden, int64_t seen) {
+std::vector<float> basesOf(const HeadScores<B> &bias, const RunSight &sight,
+                           const BlockLayout *layout) {
+  std::vector<float> bases(size_t(bias.data ? sight.queries : 0));
+  for (int64_t query = 0; query < int64_t(bases.size()); ++query) {
+    auto row = bias.row(query);
+    float largest = -std::numeric_limits<float>::infinity();
+    int64_t end = sight.endOfAll(query), key = sight.keyNumber;
+    for (int64_t j = sight.firstOfAll(query); j < end && !(largest >= float(kLowBias)); ++j) {
+      if (layout) // to the next computed key
+        j = firstComputed(*layout, (sight.queryNumber + query) / layout->size, j + key, end + key) -
+            key;
+      if (j < end)
+        largest = std::max(largest, float(row.data[j * row.stride]));
+    }
+    bases[size_t(query)] = baseOf(largest);
+  }
+  return bases;
+}
+
+template <typename B>
+void maskRow(float *row, float scale, ScoreRow<B> bias, float base, const TileColumns &columns,
+             int64_t query, int64_t hidden, int64_t seen) {
   for (int64_t j = 0; j < seen; j += kLanes) {
     int64_t n = std::min<int64_t>(kLanes, seen - j);
     Lanes score = load(row + j) * splat(scale);
-    if (bias)
+    if (bias) {
       score += bias.stride ? loadUpTo(bias.data + columns.keyOf(j / kLanes), n) : splat(*bias.data);
+      score -= splat(base); // of the rounded sum
+    }
     store(row + j, score); // a tile's row extends to a full vector
   }
   std::fill_n(row, hidden, -std::numeric_limits<float>::infinity());
@@ -75,7 +97,9 @@ void maskRow(float *row, float scale, ScoreRow<B> bias, const TileColumns &colum
     columns.hide(row, query, seen);
 }
 #define MASK_ROW(B)                                                                                \
-  template void maskRow(float *, float, ScoreRow<B>, const TileColumns &, int64_t, int64_t,        \
+  template std::vector<float> basesOf(const HeadScores<B> &, const RunSight &,                     \
+                                      const BlockLayout *);                                        \
+  template void maskRow(float *, float, ScoreRow<B>, float, const TileColumns &, int64_t, int64_t, \
                         int64_t);
 MASK_ROW(const float)
 MASK_ROW(const Half)
@@ -89,13 +113,16 @@ namespace {
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// The running maximum (of scale * S) and sum per query of one head, and the blocks that each tile computes.
+/// The running maximum (of scale * S) and sum per query of one head, their bases, and the blocks that each tile
+/// computes.
 struct Running {
-  std::vector<float> largest, sum;
+  std::vector<float> largest, sum, bases;
   std::vector<TileBlocks> blocks;
   /// `continued`: null, or logSumExp of the keys before.
-  Running(const AttentionShape &shape, int64_t batch, int64_t head, const float *continued)
+  Running(const AttentionShape &shape, int64_t batch, int64_t head, std::vector<float> bases,
+          const float *continued)
       : largest(size_t(shape.sequence), kNone), sum(size_t(shape.sequence), 0.0f),
+        bases(std::move(bases)),
         blocks(tileBlocks(RunSight(shape, batch), layoutOf(shape, head), keyBlock(shape))) {
     if (!continued)
       return;
@@ -136,7 +163,8 @@ void softmaxTile(float *scores, float *out, int64_t pitch, Running &running, con
     if (seen == 0)
       continue;
     if (!plain)
-      maskRow(row, scaleOfScores, head.bias.row(query).from(tile.key), tile.columns, i,
+      maskRow(row, scaleOfScores, head.bias.row(query).from(tile.key),
+              running.bases.empty() ? 0.0f : running.bases[size_t(query)], tile.columns, i,
               std::min(tile.hidden(i), seen), seen);
     float &sumOf = running.sum[size_t(query)], &largestOf = running.largest[size_t(query)];
     float before = largestOf, largest = before;
@@ -229,7 +257,9 @@ template <typename T, typename B, typename O> struct Forward {
             HeadDrops(shape, b, h), continues};
   }
   Running running(int64_t b, int64_t h) const {
-    return Running(shape, b, h, continues ? logSumExpOf(b, h) : nullptr);
+    HeadForward<T, B, O> of = head(b, h);
+    return Running(shape, b, h, basesOf(of.bias, of.sight, of.layout),
+                   continues ? logSumExpOf(b, h) : nullptr);
   }
   void pack(KeyBlock &block, const TileColumns &columns, int64_t b, int64_t kv) const {
     block.need(columns, [&](int64_t key, int64_t keys) {

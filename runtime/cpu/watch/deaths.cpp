@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -14,11 +15,13 @@ namespace partita_rt {
 static std::atomic<DeathWatch *> watching{nullptr};
 
 /// Has the process that was the rank ended, and not by itself? One that ends by itself says so first, so it is
-/// asked again once it has ended.
+/// asked again once it has ended. One that a launcher has ended is not the reason why this one does: Open MPI sends
+/// SIGTERM to all and, a few milliseconds later, SIGKILL to those that have had no processor to take it.
 static bool hasDied(const DeathWatch::Watched &rank) {
   const std::atomic<int> &process = rank.position->process;
   int number = process.load();
-  return number != 0 && processHasEnded(number) && process.load() == number;
+  return number != 0 && processHasEnded(number) && !hasUntakenSignal(number, SIGTERM) &&
+         process.load() == number;
 }
 
 const DeathWatch::Watched &DeathWatch::own() const {
@@ -56,20 +59,21 @@ struct DeathReport {
     DeathWatch *watch = watching.load();
     if (!watch)
       return {OthersEnd::None, ""};
+    if (ends) // before anything else: it may be killed meanwhile
+      watch->own().position->process.store(0);
     for (const DeathWatch::Watched &each : watch->ranks)
       if (each.position->runEnds.load()) {
         if (ends)
           watch->writeOwnFlight("another rank has reported why the run ends");
         return {OthersEnd::Reported, ""};
       }
+    if (std::any_of(watch->ranks.begin(), watch->ranks.end(), [](const DeathWatch::Watched &each) {
+          return each.position->hasFailed.load();
+        }))
+      return {OthersEnd::None, ""};
     bool isReported = false;
     for (const DeathWatch::Watched &each : watch->ranks) {
-      if (each.rank == watch->self) {
-        if (ends)
-          each.position->process.store(0);
-        continue;
-      }
-      if (!hasDied(each))
+      if (each.rank == watch->self || !hasDied(each))
         continue;
       reason.clear();
       appendDeath(reason, each.name.c_str(), each.position);
@@ -96,6 +100,11 @@ DeathWatch::DeathWatch(int self, std::vector<Watched> ranks) : self(self), ranks
   own().position->process.store(getpid());
   watching.store(this);
   setFindOthersEnd(DeathReport::find);
+}
+
+void DeathWatch::endWithError() {
+  own().position->hasFailed = true;
+  end();
 }
 
 void DeathWatch::end() {

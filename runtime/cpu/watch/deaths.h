@@ -30,8 +30,11 @@ public:
   ~DeathWatch() { end(); }
   DeathWatch(const DeathWatch &) = delete;
   DeathWatch &operator=(const DeathWatch &) = delete;
-  /// Call it before the rank ends by itself, such as with an error that it has printed.
+  /// Call it before the rank ends by itself.
   void end();
+  /// The same, with an error that it has printed. No rank of the node is called dead from here on: a launcher may
+  /// end the others by SIGKILL.
+  void endWithError();
 
 private:
   friend struct DeathReport;

@@ -9,6 +9,7 @@
 
 #include "cuda/attention/attention_blocks.cuh"
 #include "cuda/kernels/row.cuh"
+#include "partita_rt/attention_base.h"
 #include "partita_rt/attention_drops.h"
 #include "partita_rt/attention_sight.h"
 
@@ -67,6 +68,26 @@ template <typename T> struct Bias {
     return data.isFloat ? data.floats()[i] : float(data.others()[i]);
   }
 };
+
+/// The base of a query (attention_base.h), for all lanes of a warp. They look at keys until one has a bias that is not
+/// low: the first 32 ones, unless a mask hides these.
+template <typename T, bool kRuns>
+__device__ float baseOf(const Bias<T> &bias, const Sight<int64_t, true, kRuns> &sight,
+                        const HeadBlocks &blocks, int64_t b, int64_t h, int64_t query) {
+  if (!bias || query >= sight.queries)
+    return 0.0f;
+  int lane = int(threadIdx.x) % kWarp;
+  int64_t number = sight.queryNumber + query, end = sight.keyNumber + sight.endOfAll(query);
+  float largest = Largest::kNone;
+  for (int64_t first = sight.keyNumber + sight.firstOfAll(query);
+       first < end && !(largest >= float(kLowBias)); first += kWarp) {
+    int64_t key = first + lane;
+    bool seen = key < end && blocks.meet(number, number, key, key + 1);
+    float own = seen ? bias.at(b, h, query, key) : Largest::kNone;
+    largest = Largest::of(largest, overWarp<Largest>(own));
+  }
+  return partita_rt::baseOf(largest);
+}
 
 /// The probabilities of one head that dropout drops. `factor` of the others, unless there is no
 /// dropout.

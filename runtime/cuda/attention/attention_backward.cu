@@ -1,7 +1,7 @@
 // Attention backward (FlashAttention: Dao et al., arXiv 2205.14135), recomputing probabilities tile
 // by tile from logSumExp:
 //
-//     delta = sum_d dO O per query;  P = exp(scale * Q K^T + bias - logSumExp);  dP = dO V^T
+//     delta = sum_d dO O per query;  P = exp(scale * Q K^T + bias - base - logSumExp);  dP = dO V^T
 //     dS = P (dP - delta);  dbias = dS;  dV = P^T dO;  dK = scale dS^T Q;  dQ = scale dS K
 //
 // With dropout, dV is of P with the forward pass's elements dropped and the others multiplied, and dP
@@ -11,7 +11,7 @@
 // queries of all heads that share them; one splits the queries and computes dQ; and one, if
 // requested, splits the elements of dbias and loops over all that repeat them. Every sum stays in
 // registers and has one order; scores are computed twice (three times with dbias). Shapes as in
-// attention_forward.cu. workspace: delta and the share (below) of every query.
+// attention_forward.cu. workspace: delta and the base of every query.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -26,7 +26,7 @@ namespace {
 /// The operands of one call. kStep: some of the keys of the full sequence, gradients in float.
 template <typename T, bool kStep> struct Backward {
   HeadsOf<std::conditional_t<kStep, float, T>> dq, dk, dv;
-  float *delta, *share; ///< [batch, heads, sequence]
+  float *delta, *base; ///< [batch, heads, sequence]
   HeadsOf<const T> dout, out;
   const float *logSumExp;
   HeadsOf<const T> q, k, v;
@@ -40,12 +40,7 @@ template <typename T, bool kStep> struct Backward {
   }
 };
 
-/// Below this, adding scores (or the logarithm of a count) does not change a float.
-constexpr float kOnlyBias = -1e30f;
-
-/// Computes delta and share. share is 1, except for a query whose bias is so low (like the lowest float) that it
-/// absorbs all scores, and logSumExp is that bias: then one over the number of the full sequence's keys that have
-/// it. One warp per query.
+/// Computes delta and base. One warp per query.
 template <typename T, bool kStep>
 __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T, kStep> call) {
   const AttentionShape &shape = call.shape;
@@ -55,24 +50,15 @@ __global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T, kStep> c
   if (query >= shape.sequence)
     return;
   const T *dout = headOf(call.dout, b, h).row(query), *out = headOf(call.out, b, h).row(query);
-  float sum = 0.0f, shift = call.logSumExp[call.rowOf(b, h, query)];
+  float sum = 0.0f;
   for (int64_t d = lane; d < shape.valueDim; d += kWarp)
     sum += float(dout[d]) * float(out[d]);
   sum = overWarp<Sum>(sum);
-  float count = 0.0f;
-  bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
-  if (onlyBias) { // for all lanes of the warp
-    typename Backward<T, kStep>::Sees sight(shape, b);
-    HeadBlocks blocks(shape, h);
-    int64_t number = sight.queryNumber + query, end = sight.keyNumber + sight.endOfAll(query);
-    for (int64_t j = sight.keyNumber + sight.firstOfAll(query) + lane; j < end; j += kWarp)
-      if (call.bias.at(b, h, query, j) >= shift && blocks.meet(number, number, j, j + 1))
-        count += 1.0f;
-    count = overWarp<Sum>(count);
-  }
+  typename Backward<T, kStep>::Sees sight(shape, b);
+  float base = baseOf(call.bias, sight, HeadBlocks(shape, h), b, h, query);
   if (lane == 0) {
     call.delta[call.rowOf(b, h, query)] = sum;
-    call.share[call.rowOf(b, h, query)] = onlyBias && count > 0.0f ? 1.0f / count : 1.0f;
+    call.base[call.rowOf(b, h, query)] = base;
   }
 }
 
@@ -97,8 +83,11 @@ __device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
     seen = seen && shift != Largest::kNone; // else its output is constant
     float score = p[i] * shape.scale, gradient = 0.0f, probability = 0.0f;
     if (seen) {
-      score += call.bias ? call.bias.at(b, h, at, sight.keyNumber + column) : 0.0f;
-      probability = expf(score - shift) * call.share[call.rowOf(b, h, at)];
+      if (call.bias) {
+        score += call.bias.at(b, h, at, sight.keyNumber + column);
+        score -= call.base[call.rowOf(b, h, at)]; // of the rounded sum
+      }
+      probability = expf(score - shift);
       float factor = drops(at, column) ? 0.0f : drops.scale;
       gradient = probability * (ds[i] * factor - call.delta[call.rowOf(b, h, at)]);
       probability *= factor;
@@ -307,7 +296,7 @@ void launchBiasGradients(const Stream &stream, const Backward<T, kStep> &call,
       kTileThreads, Tiles::bytes(shape), stream, call, gradient);
 }
 
-/// `prepares`: delta and the share of these queries.
+/// `prepares`: delta and base of these queries.
 template <typename T, bool kStep>
 void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const Scores &dbias,
                      bool prepares) {
@@ -384,7 +373,7 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                            fromRow(call.dk, key),
                            fromRow(call.dv, key),
                            call.delta + query,
-                           call.share + query,
+                           call.base + query,
                            fromRow(call.dout, query),
                            fromRow(call.out, query),
                            call.logSumExp + query,
@@ -415,10 +404,10 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                          const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
                          HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,  \
                          Scores dbias) {                                                           \
-    float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
+    float *base = workspace + shape.batch * shape.heads * shape.sequence;                          \
     backward<T>(                                                                                   \
         stream,                                                                                    \
-        {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, bias, \
+        {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, bias,  \
         dbias);                                                                                    \
   }                                                                                                \
   void attentionStepBackward(                                                                      \
@@ -426,9 +415,9 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
       float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,       \
       HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,     \
       ScoresOf<const T> bias, Scores dbias, bool addToQueries, bool addToKeys) {                   \
-    float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
+    float *base = workspace + shape.batch * shape.heads * shape.sequence;                          \
     backwardStep<T>(stream,                                                                        \
-                    {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape,           \
+                    {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape,            \
                      Bias<T>(bias), addToQueries, addToKeys},                                      \
                     bias, dbias);                                                                  \
   }

@@ -3,7 +3,7 @@
 // [batch, sequence, heads, dim], k, v [batch, keySequence, heads / groups, dim] in T, in any
 // layout; logSumExp [batch, heads, sequence] float.
 //
-//     S = scale * Q K^T + bias;  m' = max(m, rows of S);  P = exp(S - m')
+//     S = scale * Q K^T + bias - base;  m' = max(m, rows of S);  P = exp(S - m')
 //     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  finally O / l, m + log(l)
 //
 // With dropout, P V is of P without the elements that it drops (attention_drops.h), O / l is multiplied
@@ -59,6 +59,7 @@ __global__ void __launch_bounds__(kTileThreads)
   HeadRows<ResultOf<T, kStep>> outRows = headOf(out, b, h);
   float *logSums = logSumExp ? logSumExp + (b * shape.heads + h) * queryPitch(shape) : nullptr;
   float sums[kRowsOfWarp][kParts] = {}, largest[kRowsOfWarp], total[kRowsOfWarp] = {};
+  float bases[kRowsOfWarp];
 #pragma unroll
   for (float &each : largest)
     each = Largest::kNone;
@@ -82,6 +83,9 @@ __global__ void __launch_bounds__(kTileThreads)
             sums[i][c] = state.sums[c];
         }
     }
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i)
+    bases[i] = baseOf(bias, sight, blocks, b, h, query + warp * kRowsOfWarp + i);
   loadTile(queries, headOf(q, b, h), query, shape.sequence, shape.headDim);
   for (int64_t key = next(range.first); key < range.end; key = next(key + kTileRows)) {
     ComputedKeys computed(blocks, sight.keyNumber + key);
@@ -98,8 +102,8 @@ __global__ void __launch_bounds__(kTileThreads)
                   computed.computes(sight.queryNumber + at, lane);
       float score = Largest::kNone;
       if (seen)
-        score =
-            scores[i] * shape.scale + (bias ? bias.at(b, h, at, sight.keyNumber + column) : 0.0f);
+        score = scores[i] * shape.scale +
+                (bias ? bias.at(b, h, at, sight.keyNumber + column) : 0.0f) - bases[i];
       float before = largest[i];
       largest[i] = Largest::of(before, overWarp<Largest>(score));
       float shift = largest[i] == Largest::kNone ? 0.0f : largest[i];

@@ -24,7 +24,8 @@ ncclDataType_t typeOf(DType type) {
     return ncclInt32;
   case DType::Int64:
     return ncclInt64;
-  case DType::Bool: // only gathered
+  case DType::Bool: // only gathered, like bytes
+  case DType::UInt8:
     return ncclUint8;
   default:
     fail("collectives cannot move %s", nameOf(type));

@@ -93,8 +93,8 @@ using Scores = ScoresOf<float>;
 using ConstScores = ScoresOf<const float>;
 
 /// out = softmax(scale * q k^T + bias, masked) v, its probabilities dropped, in tiles: the [sequence, keySequence] scores are
-/// never stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not
-/// saved. A query that sees no key gets zeros.
+/// never stored. logSumExp [batch, heads, sequence], relative to each query's base (attention_base.h), is saved for
+/// the backward pass; null: not saved. A query that sees no key gets zeros.
 #define PARTITA_RT_ATTENTION_FORWARD(T)                                                            \
   void attentionForward(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,  \
                         HeadsOf<const T> v, const AttentionShape &shape,                           \
@@ -121,10 +121,11 @@ PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 
 /// One step of attention whose keys come in parts (ring attention, Liu et al., arXiv 2310.01889): what
 /// attentionForward does, with these keys alone, whatever their order. out and logSumExp are the state from one
-/// step to the next: the normalized sums, always float, and the logarithms of their denominators; a query that
-/// has seen no key yet has 0 and -inf. The first step (not `continues`) overwrites both, the others add their keys:
-/// after the last one they are those of attentionForward with all keys, up to rounding. One step with all keys
-/// has the very bits of attentionForward (on a GPU, if the same kernels compute both).
+/// step to the next: the normalized sums, always float, and the logarithms of their denominators, relative to the
+/// base that a query has with all keys of the full sequence; a query that has seen no key yet has 0 and -inf. The
+/// first step (not `continues`) overwrites both, the others add their keys: after the last one they are those of
+/// attentionForward with all keys, up to rounding. One step with all keys has the very bits of attentionForward (on
+/// a GPU, if the same kernels compute both).
 ///
 /// Queries and keys are those of shape.queries and shape.keys: causal, window, firstKeys (global numbers; one per
 /// query of the rank), dropout and blocks go by their positions in the full sequences. A bias has a row for each query
@@ -132,8 +133,7 @@ PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
 /// nothing.
 ///
 /// zeroHidden concerns queries that have seen no key with a finite score when this step ends: set it in all steps
-/// except the last, and there to what the whole attention says. A query all of whose biased scores are so low that
-/// they absorb the logarithm of a count (below -1e30) gets an average of values that depends on the order of the steps.
+/// except the last, and there to what the whole attention says.
 #define PARTITA_RT_ATTENTION_STEP(T)                                                               \
   void attentionStep(HeadsOf<float> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k, \
                      HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,      \

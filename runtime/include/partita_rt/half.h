@@ -130,6 +130,7 @@ template <> struct DTypeOf<Half> : std::integral_constant<DType, DType::Float16>
 template <> struct DTypeOf<BFloat16> : std::integral_constant<DType, DType::BFloat16> {};
 template <> struct DTypeOf<int32_t> : std::integral_constant<DType, DType::Int32> {};
 template <> struct DTypeOf<int64_t> : std::integral_constant<DType, DType::Int64> {};
+template <> struct DTypeOf<int8_t> : std::integral_constant<DType, DType::UInt8> {}; ///< bytes
 template <> struct DTypeOf<bool> : std::integral_constant<DType, DType::Bool> {};
 template <typename T> inline constexpr DType kDTypeOf = DTypeOf<T>::value;
 

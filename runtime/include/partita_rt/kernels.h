@@ -61,6 +61,17 @@ void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n
                  float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
                  int64_t strideB, float beta, C *c, int64_t ldc, int64_t strideC);
 
+//===-- 8 bits and a scale per block (int8_blocks.h) ----------------------------------------===//
+
+/// values[n] and scales[n / block] of x[n], in blocks of consecutive elements, which divide n.
+template <typename X>
+void quantizeBlocks(int8_t *values, float *scales, const X *x, int64_t block, int64_t n);
+/// x[n] = values times their blocks' scales.
+template <typename X>
+void dequantizeBlocks(X *x, const int8_t *values, const float *scales, int64_t block, int64_t n);
+/// y[n]: what both leave of x[n], bit for bit. y may be x.
+template <typename X> void roundBlocks(X *y, const X *x, int64_t block, int64_t n);
+
 //===-- Matmuls in 8 bits -------------------------------------------------------------------===//
 
 /// y[n] = x / *scale, rounded to F (Float8E4M3 or Float8E5M2). *scale is a power of two. max: raised

@@ -32,7 +32,7 @@ constexpr int64_t attentionWorkspaceOnCpu(const AttentionWork &work) {
 /// sequence).
 constexpr int64_t attentionStepWorkspaceOnCpu(int64_t queries) { return queries; }
 
-/// Returns the GPU's workspace, the same for all types: delta and the share of each query (batch *
+/// Returns the GPU's workspace, the same for all types: delta and the base of each query (batch *
 /// heads * sequence).
 constexpr int64_t attentionWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
 

@@ -176,7 +176,7 @@ def illegal(lines, rng):
         ("", '"sparse_attention": {"mode": "bigbird", "attention": "unidirectional"},', "does not pass on"),
         ("", '"activation_checkpointing": {"partition_activations": true},', "without --recompute"),
         ("", '"data_types": {"param_dtype": "bf16"},', "master weights"),
-        ("zero_optimization", '"zero_quantized_weights": true,', "no ZeRO"),
+        ("zero_optimization", '"zero_quantized_gradients": true,', "no ZeRO"),
         ("zero_optimization", '"mics_shard_size": 4,', "fsdp"),
         ("zero_optimization", '"zenflow": {"topk_ratio": 0.1},', "ZenFlow"),
         ("zero_optimization", '"legacy_stage1": true,', "removed"),

@@ -11,26 +11,10 @@ import re
 import sys
 
 import numpy as np
+import tensor_files
+from tensor_files import TYPES, crc32c
 
-TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "F16": "<f2", "BF16": "<u2"}  # bfloat16: its bits
-
-
-def table():
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        yield byte
-
-
-TABLE = list(table())
 CHECKS = False  # in Python they are slow
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
-    return f"{crc ^ 0xFFFFFFFF:08x}"
 
 
 def check(text, metadata):
@@ -42,18 +26,13 @@ def check(text, metadata):
 
 def safetensors(path):
     """({name: array}, metadata) of one file."""
-    with open(path, "rb") as file:
-        text = file.read(int.from_bytes(file.read(8), "little"))
-        data = file.read()
-    header = json.loads(text)
-    metadata = header.pop("__metadata__", {})
+    tensors, metadata = tensor_files.read_tensors(path)
     if CHECKS:
+        text, data = tensor_files.split(path)
         check(text, metadata)
-        ranges = sorted(entry["data_offsets"] for entry in header.values())
-        blocks = [data[at : min(at + 65536, end)] for begin, end in ranges for at in range(begin, end, 65536)]
-        assert "".join(map(crc32c, blocks)) == metadata["block_crc32c"], path
-    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], TYPES[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items()}, metadata
+        offsets = [entry["data_offsets"] for name, entry in json.loads(text).items() if name != "__metadata__"]
+        assert tensor_files.block_checksums(offsets, data) == metadata["block_crc32c"], path
+    return tensors, metadata
 
 
 def gather(entry, shards):

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import onnx_writer as ow  # noqa: E402
 import checkpoints  # noqa: E402
 from commands import build_for_simulated_gpu, call  # noqa: E402
-from node_batch import write_safetensors  # noqa: E402
+from tensor_files import write_tensors  # noqa: E402
 
 folder = sys.argv[1]
 random = numpy.random.default_rng(0)
@@ -72,7 +72,7 @@ sizes.update({f"o{i}.weight": (WIDTH, WIDTH) for i in range(LAYERS)})
 weights = {name: (random.standard_normal(size) * 0.3).astype(numpy.float32) for name, size in sizes.items()}
 model, data, forward, parameters = (f"{folder}/{name}" for name in ("model.onnx", "data.safetensors", "forward.safetensors", "parameters.safetensors"))
 write(model, weights)
-write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
+write_tensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
 cases = {"alone": [], "dp=2,tp=2": ["--mesh", "dp=2,tp=2", "--zero-stage", "1"], "pp=2": ["--mesh", "pp=2", "--accumulate", "2", "--dim", "batch=2"],
          "bfloat16": ["--precision", "bfloat16"], "cuda": ["--target", "cuda", "--no-build"],
          "cuda, bfloat16": ["--target", "cuda", "--no-build", "--precision", "bfloat16", "--mesh", "tp=2"]}
@@ -96,7 +96,7 @@ for name, options in cases.items():
     compare(name, options)
 
 DOCUMENTS[1, 6] = 3
-write_safetensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
+write_tensors(data, {"input_ids": TOKENS, "document_ids": DOCUMENTS, "labels": TOKENS})
 for name in ("alone", "cuda"):
     done = subprocess.run(["partita", "run", f"{folder}/{name}", "--data", data, "--steps", "1"], capture_output=True, text=True)
     assert done.returncode != 0, done

@@ -79,12 +79,13 @@ assert restarts == [("1", ""), ("2", ""), ("3", " with 2 ranks instead of 4")], 
 compare("tried")
 print("tried: from 4 ranks to 2, the same losses")
 
-# A signal ends the wait for hosts too, and a command that hangs.
-for name, waits in (("few", "echo localhost:1"), ("hangs", "sleep 1000")):
+def wait_for_hosts(name, waits, then, patience="hosts:600"):
+    """The first start finds four slots; after a rank is killed, discovery runs the command `waits`. Calls `then` with the process when it does; returns
+    status and errors."""
     calls.unlink(missing_ok=True)
     process = subprocess.Popen(["partita", "run", str(folder / "both"), *TRAIN, "--checkpoint", str(folder / name), "--max-restarts", "2",
                                 "--host-discovery", f"echo >> {calls}; test $(wc -l < {calls}) -gt 1 && {waits} || echo localhost:4"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ, PARTITA_PATIENCE=patience))
     end = time.monotonic() + 100
     killed = False
     while not killed or len(calls.read_text()) < 2:
@@ -93,7 +94,22 @@ for name, waits in (("few", "echo localhost:1"), ("hangs", "sleep 1000")):
             os.kill(found[-1], signal.SIGKILL)
             killed = True
         time.sleep(0.002)
-    process.terminate()
+    then(process)
     errors = process.communicate(timeout=20)[1]
-    assert process.returncode == -signal.SIGTERM and "(Killed), and Terminated has ended the wait for a restart\n" in errors, (name, errors)
+    return process.returncode, errors
+
+
+# A signal ends the wait for hosts too, and a command that hangs.
+for name, waits in (("few", "echo localhost:1"), ("hangs", "sleep 1000")):
+    status, errors = wait_for_hosts(name, waits, subprocess.Popen.terminate)
+    assert status == -signal.SIGTERM and "(Killed), and Terminated has ended the wait for a restart\n" in errors, (name, errors)
 print("asked: a signal ends the wait for hosts")
+
+# Patience does as well: with too few hosts, with a command that fails, and with one that hangs.
+few = " found 1 slot; the smallest program needs 2"
+for name, waits, why in (("tooFew", "echo localhost:1", few), ("fails", "{ false; exit 7; }", " exited with status 7"),
+                         ("tooLong", "exec sleep 1000", " has not ended within 1 s")):
+    status, errors = wait_for_hosts(name, waits, lambda process: None, "hosts:2,discovery:1")
+    assert status == 3 and "partita run: waits up to 2 s for hosts: " in errors and "; restart " not in errors, (name, status, errors)
+    assert re.search(r"\(Killed\), and cannot be started again: --host-discovery.*" + re.escape(why) + "\n", errors), (name, errors)
+print("without hosts: the wait ends")

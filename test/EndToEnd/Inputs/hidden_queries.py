@@ -8,7 +8,7 @@ import numpy
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
 import onnx_writer as ow  # noqa: E402
 from commands import call  # noqa: E402
-from node_batch import read_safetensors, write_safetensors  # noqa: E402
+from tensor_files import read_tensors, write_tensors  # noqa: E402
 
 folder = sys.argv[1]
 random = numpy.random.default_rng(0)
@@ -57,7 +57,7 @@ def expected(values, groups, lengths=False, is_causal=0, softcap=0):
     return numpy.swapaxes(shares @ v, 1, 2).reshape(BATCH, LENGTH, WIDTH) @ values["head"]
 
 
-write_safetensors(folder + "/data.safetensors", DATA)
+write_tensors(folder + "/data.safetensors", DATA)
 cases = {"floats": (HEADS, True, False, {}), "causal": (HEADS, False, False, {"is_causal": 1}), "capped": (1, False, False, {"softcap": 2.0}),
          "plain": (HEADS, True, True, {"is_causal": 1}), "cache": (HEADS, False, False, {"is_causal": 1, "lengths": True})}
 for name, (groups, floats, shows, attributes) in cases.items():
@@ -68,10 +68,10 @@ for name, (groups, floats, shows, attributes) in cases.items():
          "-o", program)
     call("partita", "run", program, "--data", folder + "/data.safetensors", "--steps", "2", "--forward", folder + "/forward.safetensors",
          "--dump-parameters", folder + "/parameters.safetensors")
-    after = read_safetensors(folder + "/parameters.safetensors")
+    after = read_tensors(folder + "/parameters.safetensors")[0]
     for each, value in values.items():
         assert numpy.isfinite(after[each]).all() and (after[each] != value).any(), (name, each)
-    logits = read_safetensors(folder + "/forward.safetensors")["logits"]
+    logits = read_tensors(folder + "/forward.safetensors")[0]["logits"]
     assert not logits[1].any() and logits[0].any(), name
     numpy.testing.assert_allclose(logits, expected(after, groups, **attributes), rtol=2e-4, atol=2e-5, err_msg=name)
     print(name, "agrees")

@@ -1,17 +1,15 @@
 """model_masks.py FOLDER: what a model's own constant mask hides, in blocks, costs nothing: the blocks are recognized, FLOPs fall by the share
 that they are of all, and losses are those that numpy computes with the mask."""
 import csv
-import os
 import re
 import struct
 import sys
 
 import numpy
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
 import masked_model  # noqa: E402
 from commands import call  # noqa: E402
-from node_batch import write_safetensors  # noqa: E402
+from tensor_files import write_tensors  # noqa: E402
 
 folder = sys.argv[1]
 random = numpy.random.default_rng(0)
@@ -47,7 +45,7 @@ CASES = {"longformer": (longformer(), 16, False), "bigbird": (bigbird(), 16, Tru
 weights = masked_model.weights(random, VOCABULARY, WIDTH, LAYERS, 0.3)
 data = f"{folder}/data.safetensors"
 TOKENS, LABELS = random.integers(0, VOCABULARY, (2, BATCH, LENGTH))
-write_safetensors(data, {"input_ids": TOKENS, "labels": LABELS})
+write_tensors(data, {"input_ids": TOKENS, "labels": LABELS})
 
 
 def matmuls(text):

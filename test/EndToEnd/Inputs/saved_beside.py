@@ -166,3 +166,11 @@ assert len(warnings) == full.stderr.count("warning: the checkpoint") == 1, full.
 assert re.match(r"cannot write .* \(rank 0 on host \S+; 2 of 2 ranks have failed\); training goes on", warnings[0]), full.stderr
 assert "step 4/4" in full.stdout and not list((folder / "full").glob("step-*")), full
 print("no space: a warning, and training goes on")
+
+# Of those that fail in succession, the first and few others.
+many = subprocess.run(["bash", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "bash", *command(TWO, "many", "--checkpoint-every", "1", steps=40)],
+                      env=paused(0), capture_output=True, text=True, timeout=100)
+said = re.findall(r"warning: the checkpoint of step (\d+) is not written: .*?; training goes on, and the next one is written when it is due; (.*)", many.stderr)
+assert many.returncode == 3 and said == [("1", "of others that fail until then, only the 8th, 16th, 32nd and so on is reported")] + [
+    (str(number), f"{number} in succession have failed") for number in (8, 16, 32)], many.stderr
+print("no space for long: the first, the 8th, the 16th, the 32nd")

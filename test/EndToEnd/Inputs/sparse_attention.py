@@ -2,16 +2,14 @@
 also for GPUs (on the simulated one of test/Support) and with sequences split over a ring of ranks.
 
 The masks are built here from the definitions of DeepSpeed's SparsityConfig classes, block by block."""
-import os
 import sys
 
 import numpy
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Import"))
 import checkpoints  # noqa: E402
 import masked_model  # noqa: E402
 from commands import build_for_simulated_gpu, call  # noqa: E402
-from node_batch import write_safetensors  # noqa: E402
+from tensor_files import write_tensors  # noqa: E402
 
 folder = sys.argv[1]
 random = numpy.random.default_rng(0)
@@ -86,7 +84,7 @@ CASES = {
 weights = masked_model.weights(random, VOCABULARY, WIDTH, LAYERS, 0.5)
 data = f"{folder}/data.safetensors"
 TOKENS = random.integers(0, VOCABULARY, (BATCH, LENGTH))
-write_safetensors(data, {"input_ids": TOKENS, "labels": TOKENS})
+write_tensors(data, {"input_ids": TOKENS, "labels": TOKENS})
 
 
 def train(name, mask, options, cuda=False):

@@ -1,42 +1,17 @@
-# Small tools of the tests: safetensors and the tensors of an ONNX file, with numpy alone.
+# Small tools of the tests: checkpoints in pieces, damaged or with checksums, and the tensors of an ONNX file.
 import json
 import os
 import struct
 
 import numpy as np
-
-TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32}
-
-
-def write_safetensors(path, tensors, metadata=None):
-    header, data = {"__metadata__": metadata or {}}, b""
-    for name, array in tensors.items():
-        bytes_ = np.ascontiguousarray(array).tobytes()
-        dtype = next(key for key, value in TYPES.items() if array.dtype == value)
-        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(data), len(data) + len(bytes_)]}
-        data += bytes_
-    text = json.dumps(header).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def crc32c(data, table=[]):
-    if not table:
-        for byte in range(256):
-            for _ in range(8):
-                byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-            table.append(byte)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
-    return crc ^ 0xFFFFFFFF
+from tensor_files import TYPES, block_checksums, crc32c, read_tensors, split, write_tensors as write_safetensors
 
 
 def with_checksum(text):
     """A JSON text whose "crc32c" is eight zeros, with what it is."""
     zeros = b'"crc32c": "00000000"'
     assert text.count(zeros) == 1
-    return text.replace(zeros, b'"crc32c": "%08x"' % crc32c(text))
+    return text.replace(zeros, b'"crc32c": "%s"' % crc32c(text).encode())
 
 
 def add_checksums(folder, version="3"):
@@ -45,15 +20,11 @@ def add_checksums(folder, version="3"):
     for name in sorted(os.listdir(folder)):
         path = f"{folder}/{name}"
         if name.endswith(".safetensors"):
-            with open(path, "rb") as file:
-                data = file.read()
-            length = struct.unpack("<Q", data[:8])[0]
-            header, data = json.loads(data[8 : 8 + length]), data[8 + length :]
+            text, data = split(path)
+            header = json.loads(text)
             metadata = header.setdefault("__metadata__", {})
             metadata["format"] = {"partita checkpoint 1": "partita checkpoint 2"}.get(metadata.get("format"), f"partita sharded checkpoint {version}")
-            ranges = sorted(entry["data_offsets"] for name, entry in header.items() if name != "__metadata__")
-            blocks = [data[at : min(at + 65536, end)] for begin, end in ranges for at in range(begin, end, 65536)]
-            metadata["block_crc32c"] = "".join(f"{crc32c(block):08x}" for block in blocks)
+            metadata["block_crc32c"] = block_checksums([entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"], data)
             metadata["crc32c"] = "00000000"
             text = with_checksum(json.dumps(header).encode())
             headers[name] = json.loads(text)["__metadata__"]["crc32c"]
@@ -84,17 +55,7 @@ def damage(path, at, bit=0):
 
 
 def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8 : 8 + length])
-    body = data[8 + length :]
-    result = {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = entry["data_offsets"]
-            result[name] = np.frombuffer(body[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
-    return result
+    return read_tensors(path)[0]
 
 
 def split_checkpoint(folder):

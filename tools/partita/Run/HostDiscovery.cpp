@@ -3,6 +3,7 @@
 #include "tools/partita/Run/HostDiscovery.h"
 #include "runtime/include/partita_rt/host_lookup.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
 #include <chrono>
@@ -17,8 +18,6 @@
 using namespace partita::tool;
 using llvm::StringRef;
 
-/// Seconds that the command of --host-discovery may take.
-static constexpr int kCommandSeconds = 60;
 /// Bytes that it may print.
 static constexpr size_t kMostBytes = 1 << 20;
 
@@ -84,8 +83,8 @@ static void readInto(std::string &text, int input, int wait) {
   }
 }
 
-/// Runs a command in a shell and returns what it prints. It ends with kCommandSeconds, and with a
-/// signal to this process.
+/// Runs a command in a shell and returns what it prints. It is ended when the patience for it is
+/// over, and by a signal to this process.
 static std::optional<std::string> outputOf(const std::string &command, std::string &problem) {
   int ends[2];
   pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? startShell(command, ends[1]) : -1;
@@ -97,14 +96,15 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
   std::string text;
   int status = 0;
   auto begin = std::chrono::steady_clock::now();
+  auto most = std::chrono::seconds(secondsOf(Patience::Discovery));
   for (bool hasEnded = false; !hasEnded;) {
     hasEnded = waitpid(child, &status, WNOHANG) == child;
     readInto(text, ends[0], hasEnded ? 0 : 20);
-    bool isLate = std::chrono::steady_clock::now() - begin > std::chrono::seconds(kCommandSeconds);
+    bool isLate = std::chrono::steady_clock::now() - begin > most;
     if (text.size() > kMostBytes)
       problem = "has printed more than 1 MiB";
     else if (!hasEnded && (isLate || interruptingSignal()))
-      problem = "has not ended within " + std::to_string(kCommandSeconds) + " s";
+      problem = "has not ended within " + textOf(Patience::Discovery);
     if (!problem.empty() && !hasEnded) {
       kill(-child, SIGKILL);
       waitpid(child, nullptr, 0);

@@ -28,7 +28,7 @@ struct Hosts {
 /// Runs the command in a shell and reads its output: a host per line, NAME, NAME:SLOTS or, as in
 /// Open MPI's host files, NAME slots=N; '#' begins a comment. This is the contract of Horovod's
 /// host discovery scripts. Nothing, with `problem` set, if the command fails or takes more than a
-/// minute, prints other lines, or names a host that has no address here.
+/// minute (Patience.h), prints other lines, or names a host that has no address here.
 std::optional<Hosts> discoverHosts(const std::string &command, std::string &problem);
 
 } // namespace partita::tool

@@ -3,6 +3,7 @@
 #include "tools/partita/Run/Orphans.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
 #include <csignal>
@@ -12,9 +13,6 @@
 using namespace llvm;
 using namespace partita::tool;
 
-/// Seconds in which ranks end, or leave a mark that they are about to, if somebody has told them; then they
-/// get SIGTERM, and kPatience seconds later, still without a mark, SIGKILL.
-static constexpr int kMarkSeconds = 5, kPatience = 120;
 /// Microseconds between two looks.
 static constexpr int kLookEvery = 20'000;
 
@@ -28,6 +26,9 @@ static bool haveBeenAsked(ArrayRef<pid_t> ranks, const StartMarks &marks) {
 void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
                                int passed) {
   using Clock = std::chrono::steady_clock;
+  // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
+  // and, still without a mark, SIGKILL.
+  int toMark = secondsOf(Patience::Mark), toEnd = toMark + secondsOf(Patience::Orphans);
   below.adopt();
   Clock::time_point begin = Clock::now();
   bool isTold = false; // by this process; whether by the launcher, the ranks say
@@ -35,8 +36,8 @@ void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
     double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
     passed = arrivedSignals();
-    if (seconds > kMarkSeconds && !signal && !haveBeenAsked(ranks, marks))
-      signal = seconds > kMarkSeconds + kPatience ? SIGKILL : isTold ? 0 : SIGTERM;
+    if (seconds > toMark && !signal && !haveBeenAsked(ranks, marks))
+      signal = seconds > toEnd ? SIGKILL : isTold ? 0 : SIGTERM;
     isTold |= signal != 0;
     for (pid_t rank : ranks)
       if (signal)

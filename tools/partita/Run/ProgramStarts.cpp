@@ -3,15 +3,13 @@
 #include "tools/partita/Run/ProgramStarts.h"
 #include "tools/partita/Elastic.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
 #include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
-
-/// Seconds for which a start waits until there are hosts for the smallest program.
-static constexpr int kHostsPatience = 600;
 
 static std::string countText(int64_t ranks) {
   return std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
@@ -59,11 +57,12 @@ std::string ProgramStarts::choose(int64_t ranks) {
   return "has programs for " + several + ", not for " + std::to_string(ranks);
 }
 
-/// Waits until the hosts have room for the smallest program, for at most kHostsPatience seconds,
-/// and takes the largest one that they have room for. At a restart, a command that fails may
+/// Waits until the hosts have room for the smallest program, as long as there is
+/// patience for it, and takes the largest one that they have room for. At a restart, a command that fails may
 /// succeed later.
 std::string ProgramStarts::waitForHosts() {
   auto begin = std::chrono::steady_clock::now();
+  auto most = std::chrono::seconds(secondsOf(Patience::Hosts));
   for (bool isFirst = true;; isFirst = false) {
     std::string problem;
     std::optional<Hosts> found = discoverHosts(supervision.hostDiscovery, problem);
@@ -82,12 +81,11 @@ std::string ProgramStarts::waitForHosts() {
                 (slots == 1 ? " slot" : " slots") + "; " +
                 (programs.size() > 1 ? "the smallest program" : "the program") + " needs " +
                 std::to_string(least);
-    if (interruptingSignal() ||
-        std::chrono::steady_clock::now() - begin > std::chrono::seconds(kHostsPatience))
+    if (interruptingSignal() || std::chrono::steady_clock::now() - begin > most)
       return problem;
     if (isFirst) {
-      errs() << "partita " << command << ": waits up to " << kHostsPatience / 60
-             << " minutes for hosts: " << printableLines(problem) << '\n';
+      errs() << "partita " << command << ": waits up to " << textOf(Patience::Hosts)
+             << " for hosts: " << printableLines(problem) << '\n';
       errs().flush();
     }
     sleep(1);

@@ -8,6 +8,7 @@
 #include "tools/partita/Run/RunProgram.h"
 #include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Run/Patience.h"
 #include "tools/partita/Run/ProgramStarts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Program.h"
@@ -98,6 +99,8 @@ static std::string checkLauncher(ArrayRef<std::string> launcher) {
 
 /// Checks what has no effect, or cannot work, without something else. Returns the problem, or "".
 static std::string checkSupervision(const Supervision &supervision, const ProgramStarts &starts) {
+  if (std::string problem = problemOfPatience(); !problem.empty())
+    return problem;
   bool waits = supervision.waits(), launches = !supervision.launcher.empty();
   auto mentions = [&](StringRef name) {
     return llvm::any_of(supervision.launcher, [&](StringRef word) { return word.contains(name); });

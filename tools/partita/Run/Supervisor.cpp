@@ -4,8 +4,10 @@
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "tools/partita/Options.h"
-#include "tools/partita/Run/CheckpointPlace.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/FolderAnchor.h"
+#include "tools/partita/Run/FolderLock.h"
+#include "tools/partita/Run/KnownCheckpoints.h"
 #include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/Verdict.h"
 #include <cstring>
@@ -71,8 +73,8 @@ private:
   const std::vector<std::string> &arguments;
   int64_t maxRestarts;
   ProgramStarts &starts;
-  Anchor anchor;
-  std::optional<Checkpoints> others;
+  FolderAnchor anchor;
+  std::optional<KnownCheckpoints> others;
 
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
@@ -194,7 +196,7 @@ int Supervisor::run() {
   if (!problem.empty())
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
-    Checkpoints before(words.folder);
+    KnownCheckpoints before(words.folder);
     outcome = starts.run(now);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);

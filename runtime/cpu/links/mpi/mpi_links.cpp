@@ -225,7 +225,7 @@ void MpiLinks::fail(const std::string &message) {
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
   printLastLine(program.name, rankText(program, self) + ": " + message);
   if (deaths)
-    deaths->end();
+    deaths->endWithError();
   if (isWatched)
     writeFlight(*flight, self, ownName.c_str(), message.c_str());
   markError(message);

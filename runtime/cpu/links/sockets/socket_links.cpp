@@ -17,12 +17,6 @@ namespace partita_rt {
 
 namespace {
 
-/// Can the process of this host not write a file by itself: is it gone, or does it not run?
-bool cannotWrite(int process) {
-  char state = processState(process);
-  return state == 0 || std::string("TtZX").find(state) != std::string::npos;
-}
-
 /// What a node's ranks show each other, at the end of what each shares: where it is, and its flight
 /// recorder, which a process that is stopped or was killed leaves to the others.
 class SharedRanks {
@@ -42,7 +36,7 @@ public:
   void write(const std::string &reason) const {
     write(self, reason);
     for (size_t r = 0; r < shown.size(); ++r)
-      if (shown[r] && cannotWrite(peers[r].process))
+      if (shown[r] && processCannotRun(peers[r].process))
         write(int(r), reason);
   }
 

@@ -78,6 +78,17 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
                   const T *a, int64_t lda, const T *b, int64_t ldb, G *c, int64_t ldc, G *sums,
                   Write write = Write::Set);
 
+//===-- 8 bits and a scale per block --------------------------------------------------------===//
+
+template <typename X>
+void quantizeBlocks(const Stream &stream, int8_t *values, float *scales, const X *x, int64_t block,
+                    int64_t n);
+template <typename X>
+void dequantizeBlocks(const Stream &stream, X *x, const int8_t *values, const float *scales,
+                      int64_t block, int64_t n);
+template <typename X>
+void roundBlocks(const Stream &stream, X *y, const X *x, int64_t block, int64_t n);
+
 //===-- Matmuls in 8 bits -------------------------------------------------------------------===//
 
 template <typename F, typename X>

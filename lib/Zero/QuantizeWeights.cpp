@@ -1,0 +1,71 @@
+//===- QuantizeWeights.cpp - marks the weights that are read in 8 bits ------------------------===//
+//
+// Before the program is partitioned, so that the program on one rank, the oracle, rounds the same numbers.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "partita/Analysis/Parameters.h"
+#include "partita/Zero/Passes.h"
+#include "llvm/ADT/bit.h"
+
+namespace partita {
+#define GEN_PASS_DEF_ZEROQUANTIZEWEIGHTSPASS
+#include "partita/Zero/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuantizeWeights> {
+  using ZeroQuantizeWeightsPassBase::ZeroQuantizeWeightsPassBase;
+
+  void runOnOperation() override {
+    if (!on)
+      return;
+    if (block < 2 || keep < 0) {
+      getOperation().emitError() << "block=" << block.getValue() << " keep=" << keep.getValue()
+                                 << ", expected a block of at least 2 and no fewer than 0 elements";
+      return signalPassFailure();
+    }
+    auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
+    if (failed(kept))
+      return signalPassFailure();
+    SymbolTable symbols(getOperation());
+    unsigned marked = 0;
+    getOperation().walk([&](train::ReadOp read) {
+      auto parameter = symbols.lookup<train::ParameterOp>(read.getSymbol());
+      int64_t fits = parameter && !kept->contains(parameter) ? blockOf(read.getType()) : 0;
+      if (fits == 0)
+        return;
+      read.setInt8Block(fits);
+      ++marked;
+    });
+    quantized += marked;
+    if (marked > 0)
+      return;
+    getOperation().emitError()
+        << "--zero-quantized-weights: has no effect, because no parameter of two or more "
+           "dimensions, with an even last one, has more elements than --persistence-threshold and "
+           "is not named by --keep-exact; leave it out";
+    signalPassFailure();
+  }
+
+private:
+  /// The elements of a block of such a parameter; 0 if it stays exact.
+  int64_t blockOf(RankedTensorType type) const {
+    if (!isa<FloatType>(type.getElementType()) || type.getRank() < 2 ||
+        type.getNumElements() <= keep)
+      return 0;
+    int64_t last = type.getShape().back();
+    auto fits = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(block)));
+    while (fits > 1 && last % fits != 0)
+      fits /= 2;
+    return fits > 1 ? fits : 0;
+  }
+};
+
+} // namespace

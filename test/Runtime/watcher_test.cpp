@@ -1,0 +1,96 @@
+// How a process ends on whose behalf another one has reported.
+
+#include "common/mesh/launch.h"
+#include "common/start_marks.h"
+#include "common/temporary_file.h"
+#include "cpu/watch/watcher.h"
+#include "temporary_folder.h"
+
+#include <chrono>
+#include <new>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+using namespace partita_rt;
+
+namespace {
+
+/// Two ranks of one node, in memory that their processes share.
+struct SharedRank {
+  RankPosition position;
+  FlightRing flight;
+};
+
+class WatcherEnd : public Files {
+protected:
+  void SetUp() override {
+    Files::SetUp();
+    void *memory = mmap(nullptr, 2 * sizeof(SharedRank), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    shared = static_cast<SharedRank *>(memory);
+    for (int r = 0; r < 2; ++r)
+      new (&shared[r]) SharedRank();
+  }
+  void TearDown() override {
+    munmap(shared, 2 * sizeof(SharedRank));
+    Files::TearDown();
+  }
+  RanksInSight sightOf(int self) const {
+    RanksInSight sight;
+    for (int r = 0; r < 2; ++r) {
+      sight.positions.push_back(&shared[r].position);
+      sight.flights.push_back(&shared[r].flight);
+      sight.names.push_back("rank " + std::to_string(r));
+    }
+    sight.own = {self};
+    sight.local = {0, 1};
+    return sight;
+  }
+  /// Starts the process of rank 0, which trains until its watcher ends it.
+  pid_t startRank() const {
+    pid_t process = fork();
+    if (process != 0)
+      return process;
+    setTimeoutSeconds(1);
+    setFlightFolder(folder + "/flight", MakeParents::Always);
+    noteStep();
+    shared[0].flight.note(Flight::Step, 7, 0, "");
+    TemporaryFile half(folder + "/half");
+    Watcher watcher("program", sightOf(0), nullptr);
+    for (;;)
+      pause();
+  }
+  std::string textOf(const char *name) const {
+    std::ifstream file(folder + "/" + name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  SharedRank *shared = nullptr;
+};
+
+TEST_F(WatcherEnd, RecordsTellsAndLetsTheReporterEndFirst) {
+  pid_t process = startRank();
+  while (shared[0].position.beats.load() < 3)
+    usleep(1000);
+  EXPECT_EQ(filesInFolder(), 1); // it is half written
+  EXPECT_FALSE(shared[0].position.reportIsDue);
+  auto begin = std::chrono::steady_clock::now();
+  shared[1].position.runEnds = true; // what a rank sets that has printed why
+  int status = 0;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 3);
+  EXPECT_GE(seconds.count(), 0.5);
+  EXPECT_TRUE(shared[0].position.runEnds);     // for the handler of a signal
+  EXPECT_TRUE(shared[0].position.reportIsDue); // its rank, which may wait, says nothing
+  EXPECT_NE(textOf("flight/rank-0.jsonl").find("another rank has reported why the run ends"),
+            std::string::npos);
+  EXPECT_NE(textOf("flight/rank-0.jsonl").find("\"event\": \"step\", \"number\": 7"),
+            std::string::npos);
+  EXPECT_EQ(shared[1].flight.file.load(), FlightRing::File::None); // its own process writes that
+  EXPECT_EQ(textOf("half"), "");
+  EXPECT_EQ(filesInFolder(), 1); // the folder of flight recorders
+}
+
+} // namespace

@@ -1,0 +1,16 @@
+//===- FolderLock.h - whether a run still writes into its folder --------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_FOLDERLOCK_H
+#define PARTITA_TOOLS_RUN_FOLDERLOCK_H
+
+#include <string>
+
+namespace partita::tool {
+
+/// Waits until no process of the run that has ended holds the folder's lock any more, for at most
+/// 30 seconds: then the next one reports that another run writes into the folder.
+void waitForLock(const std::string &folder);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_FOLDERLOCK_H

@@ -1,0 +1,40 @@
+//===- KnownCheckpoints.h - which checkpoints a folder held at some time ------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_KNOWNCHECKPOINTS_H
+#define PARTITA_TOOLS_RUN_KNOWNCHECKPOINTS_H
+
+#include <optional>
+#include <set>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+namespace partita::tool {
+
+/// The checkpoints that a folder held at some time, recognized whatever their names are later.
+class KnownCheckpoints {
+public:
+  explicit KnownCheckpoints(const std::string &folder);
+  ~KnownCheckpoints();
+  KnownCheckpoints(const KnownCheckpoints &) = delete;
+  KnownCheckpoints &operator=(const KnownCheckpoints &) = delete;
+
+  bool areIn(const std::string &folder) const { return anyIs(true, folder); }
+  /// Does the folder hold any other?
+  bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
+
+private:
+  using Identity = std::pair<dev_t, ino_t>;
+  static std::optional<Identity> identityOf(int descriptor);
+  bool anyIs(bool known, const std::string &folder) const;
+
+  std::set<Identity> identities;
+  /// Of their folders, which stay open: the number of a removed inode may be given to the next
+  /// folder, but not while the inode is open.
+  std::vector<int> descriptors;
+};
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_KNOWNCHECKPOINTS_H

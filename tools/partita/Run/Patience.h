@@ -1,0 +1,28 @@
+//===- Patience.h - how long `partita run` waits for what --------------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RUN_PATIENCE_H
+#define PARTITA_TOOLS_RUN_PATIENCE_H
+
+#include <string>
+
+namespace partita::tool {
+
+/// What a run's supervisor waits for at most so long. PARTITA_PATIENCE changes how long, such as
+/// PARTITA_PATIENCE=hosts:60,orphans:10.
+enum class Patience {
+  Discovery, ///< "discovery", 60 s: --host-discovery's command
+  Hosts,     ///< "hosts", 600 s: hosts for the smallest program
+  Mark, ///< "mark", 5 s: orphaned ranks that have been told to end, until they say that they are about to
+  Orphans, ///< "orphans", 120 s: the same after SIGTERM, until SIGKILL
+};
+
+/// Returns seconds.
+int secondsOf(Patience what);
+/// The same for a message: "10 minutes", "90 s".
+std::string textOf(Patience what);
+/// Returns what is wrong with PARTITA_PATIENCE; or "".
+std::string problemOfPatience();
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RUN_PATIENCE_H
