@@ -161,15 +161,12 @@ private:
   /// Joins the gathers before this op, and those whose results they gather before that one; into one for each
   /// size of 8-bit blocks.
   void join(ArrayRef<zero::GatherOp> members, Operation *before, Operation *innerBefore) {
-    if (innerOf(members.front())) {
-      SmallVector<zero::GatherOp> inner;
-      for (zero::GatherOp op : members)
-        inner.push_back(innerOf(op));
-      join(inner, innerBefore, innerBefore);
-    }
     llvm::MapVector<uint64_t, SmallVector<zero::GatherOp>> byBlock;
     for (zero::GatherOp op : members)
       byBlock[op.getInt8Block().value_or(0)].push_back(op);
+    for (auto &[block, alike] : byBlock)
+      if (innerOf(alike.front()))
+        join(llvm::map_to_vector(alike, innerOf), innerBefore, innerBefore);
     for (zero::GatherOp op : members)
       bringBefore(op.getShards()[0].getDefiningOp(), before);
     for (auto &[block, alike] : byBlock)

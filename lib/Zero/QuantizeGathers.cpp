@@ -208,13 +208,10 @@ private:
     for (Operation *op : replaced) // those over the last axis first
       if (op->use_empty())
         op->erase();
-    llvm::SetVector<Operation *> unused;
     for (auto &[shard, made] : stored)
-      if (Operation *op = made.values ? made.values.getDefiningOp() : nullptr)
-        unused.insert(op);
-    for (Operation *op : unused)
-      if (isa<zero::QuantizeBlocksOp>(op) && op->use_empty())
-        op->erase();
+      if (made.values)
+        if (auto op = made.values.getDefiningOp<zero::QuantizeBlocksOp>(); op && op->use_empty())
+          op->erase(); // each is in one place of the map
     stored.clear();
   }
 

@@ -26,9 +26,8 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
   void runOnOperation() override {
     if (!on)
       return;
-    if (block < 2 || keep < 0) {
-      getOperation().emitError() << "block=" << block.getValue() << " keep=" << keep.getValue()
-                                 << ", expected a block of at least 2 and no fewer than 0 elements";
+    if (block < 2) {
+      getOperation().emitError() << "block=" << block.getValue() << ", expected at least 2";
       return signalPassFailure();
     }
     auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
@@ -49,16 +48,14 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
       return;
     getOperation().emitError()
         << "--zero-quantized-weights: has no effect, because no parameter of two or more "
-           "dimensions, with an even last one, has more elements than --persistence-threshold and "
-           "is not named by --keep-exact; leave it out";
+           "dimensions, with an even last one, is left by --keep-exact; leave it out";
     signalPassFailure();
   }
 
 private:
   /// The elements of a block of such a parameter; 0 if it stays exact.
   int64_t blockOf(RankedTensorType type) const {
-    if (!isa<FloatType>(type.getElementType()) || type.getRank() < 2 ||
-        type.getNumElements() <= keep)
+    if (!isa<FloatType>(type.getElementType()) || type.getRank() < 2)
       return 0;
     int64_t last = type.getShape().back();
     auto fits = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(block)));

@@ -1,12 +1,12 @@
 // RUN: partita-opt %s --zero-quantize-weights="on=true block=64" | FileCheck %s
-// RUN: partita-opt %s --zero-quantize-weights="on=true block=100 keep=96 exact=other" | FileCheck %s --check-prefix=SOME
+// RUN: partita-opt %s --zero-quantize-weights="on=true block=100 exact=other,small" | FileCheck %s --check-prefix=SOME
 // RUN: partita-opt %s --zero-quantize-weights | FileCheck %s --check-prefix=OFF --implicit-check-not=int8
 // RUN: not partita-opt %s --zero-quantize-weights="on=true block=1" 2>&1 | FileCheck %s --check-prefix=ONE
 // RUN: not partita-opt %s --zero-quantize-weights="on=true exact=oter" 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not partita-opt %s --zero-quantize-weights="on=true keep=2000" 2>&1 | FileCheck %s --check-prefix=NONE
-// ONE: error: block=1 keep=0, expected a block of at least 2 and no fewer than 0 elements
+// RUN: not partita-opt %s --zero-quantize-weights="on=true exact=*" 2>&1 | FileCheck %s --check-prefix=NONE
+// ONE: error: block=1, expected at least 2
 // NAME: error: keep-exact: {{.*}}'oter'
-// NONE: error: --zero-quantized-weights: has no effect, because no parameter of two or more dimensions, with an even last one, has more elements than --persistence-threshold and is not named by --keep-exact; leave it out
+// NONE: error: --zero-quantized-weights: has no effect, because no parameter of two or more dimensions, with an even last one, is left by --keep-exact; leave it out
 
 train.parameter @w : tensor<16x96xf32>
 train.parameter @other : tensor<8x64xbf16>

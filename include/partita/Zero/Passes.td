@@ -164,7 +164,7 @@ def ZeroQuantizeWeightsPass : Pass<"zero-quantize-weights", "::mlir::ModuleOp"> 
   let description = [{
     Phase: precision.
 
-    Every parameter of at least two dimensions and of more than `keep` elements is read rounded, in blocks of consecutive elements of its
+    Every parameter of at least two dimensions is read rounded, in blocks of consecutive elements of its
     last dimension: the largest power of two that divides it and is at most `block`. Parameters whose names match a pattern of `exact`
     are read as they are stored, and so are those whose last dimension is odd. Rounding is a matter of the model, not of the mesh: the
     program on one rank computes with the same numbers.
@@ -177,7 +177,6 @@ def ZeroQuantizeWeightsPass : Pass<"zero-quantize-weights", "::mlir::ModuleOp"> 
   }];
   let options = [Option<"on", "on", "bool", "false", "false: nothing">,
                  Option<"block", "block", "int64_t", "256", "elements of a block, at most">,
-                 Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements are exact">,
                  ListOption<"exact", "exact", "std::string", "patterns over the names of parameters that are exact">];
   let statistics = [Statistic<"quantized", "quantized", "reads that round">];
   let dependentDialects = ["::partita::train::TrainDialect"];

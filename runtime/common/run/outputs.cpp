@@ -2,6 +2,7 @@
 
 #include "common/run/outputs.h"
 #include "common/checkpoint/folder.h"
+#include "common/data/data.h"
 #include "common/report/metrics.h"
 
 #include <algorithm>

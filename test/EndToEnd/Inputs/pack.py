@@ -113,7 +113,6 @@ def bias_model(kind):
 families = {"gpt2": [], "gpt_neox": [], "llama": [], "mistral": ["--input", "attention_mask=ones"], "opt": []}
 for name, options in families.items():
     check(name, lambda length, name=name: f"{DATA}/families/{name}_dynamo.onnx", options, has_mask=name in ("mistral", "opt"))
-check("bloom", lambda length: f"{DATA}/further/bloom_dynamo.onnx", [], has_mask=True)
 check("gpt2 of TorchScript", lambda length: f"{DATA}/gpt2_tiny_torchscript_eager.onnx", [])
 check("a mask as input", lambda length: f"{DATA}/families/mistral_torchscript.onnx", [], has_mask=True)
 for kind in ("alibi", "relative"):
