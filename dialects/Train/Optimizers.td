@@ -145,7 +145,7 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
     Tang et al., arXiv 2102.02888, in DeepSpeed's form: no bias correction, decoupled decay. `compressed` is 1 where what takes the gradient's
-    place is the ranks' averaged momentum once t > `freeze` (pass `compress-gradients`); without it, as on one rank, the momentum is updated here.
+    place is the ranks' averaged momentum once t > `freeze` (pass `compress-momenta`); without it, as on one rank, the momentum is updated here.
   }];
 }
 

@@ -49,7 +49,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
-def CompressGradientsPass : Pass<"compress-gradients", "::mlir::ModuleOp"> {
+def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
   let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam";
   let description = [{
     Phase: optimize.

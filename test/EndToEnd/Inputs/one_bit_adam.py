@@ -1,10 +1,9 @@
-"""1-bit Adam from end to end: compiled programs against the interpreter of the program that the passes made, in double precision;
-threads against MPI; a resumed run against one that was not interrupted; errors of one number of ranks taken over by another.
+"""1-bit Adam from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
+against MPI; a resumed run against one that was not interrupted, and on another mesh.
 
-    one_bit_adam.py MODEL.onnx FOLDER RANKS [tp=2] [OPTION...]
+    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [OPTION...]
 """
 import os
-import shutil
 import sys
 
 import checkpoints
@@ -14,30 +13,33 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.environ["PARTITA_SOURCE"], "tools", "python"))
 import partita_data  # noqa: E402
 
-model, folder, ranks, *more = sys.argv[1:]
-tensor, more = (2, more[1:]) if more[:1] == ["tp=2"] else (1, more)
-ranks, STEPS, FREEZE, BATCH, LENGTH, RATE = int(ranks), 8, 3, 4, 8, "0.001"
+model, folder, mesh, *more = sys.argv[1:]
+other, more = (more[0][5:], more[1:]) if more and more[0].startswith("then=") else ("", more)
+STEPS, SAVED, FREEZE, BATCH, LENGTH, RATE = 6, 4, 2, 4, 8, "0.001"
+accumulate = int(more[more.index("--accumulate") + 1]) if "--accumulate" in more else 1
+OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", "onebit-adam", "--freeze-step", FREEZE, "--lr", RATE, "--eps", "0.01"]
 tokens = np.random.default_rng(0).integers(0, 64, 4000).astype("uint16")
 os.makedirs(folder, exist_ok=True)
 tokens.tofile(folder + "/tokens.bin")
-accumulate = int(more[more.index("--accumulate") + 1]) if "--accumulate" in more else 1
-OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", "onebit-adam", "--lr", RATE, "--eps", "0.01"]
 
 
-def call(*command):
-    return commands.call(*map(str, command))
-
-
-def compiled(name, count, *options, freeze=FREEZE):
-    call("partita", "compile", model, *OPTIONS, "--freeze-step", freeze, "--mesh", f"dp={count}" + (",tp=2" if tensor > 1 else ""), *more, *options, "-o", f"{folder}/{name}")
+def compiled(name, mesh, *options):
+    commands.call("partita", "compile", model, *OPTIONS, "--mesh", mesh, *more, *options, "-o", f"{folder}/{name}")
     return f"{folder}/{name}"
 
 
-def run(program, count, name, *options, steps=STEPS, mpi=False):
-    count *= tensor
-    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", count, "partita", "run", program] if mpi else ["partita", "run", program, "-n", count]
+def run(program, mesh, name, *options, steps=STEPS, mpi=False):
+    """A run whose parameters and losses get this name. Returns what it printed."""
+    ranks = np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")])
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks, "partita", "run", program] if mpi else ["partita", "run", program, "-n", ranks]
     begin = [] if "--resume" in options else ["--init", "seed:1"]
-    return call(*start, "--data", folder + "/tokens.bin", *begin, "--seed", "3", "--steps", steps, "--log", f"{folder}/{name}.csv", *options)
+    return commands.call(*start, "--data", folder + "/tokens.bin", *begin, "--seed", 3, "--steps", steps, "--log", f"{folder}/{name}.csv",
+                         "--dump-parameters", f"{folder}/{name}.parameters", *options)
+
+
+def bits(name):
+    with open(f"{folder}/{name}.parameters", "rb") as file:
+        return file.read()
 
 
 def losses(name):
@@ -50,80 +52,49 @@ def read(path):
     return checkpoints.read(path)[0]
 
 
-program = compiled("program", ranks)
-run(program, ranks, "threads", "--dump-parameters", folder + "/threads", "--checkpoint", folder + "/saved", "--checkpoint-every", 5, "--keep", 2)
+program = compiled("program", mesh)
+run(program, mesh, "threads", "--checkpoint", folder + "/saved", "--checkpoint-every", SAVED, "--keep", 2)
 
 windows = partita_data.Windows(tokens, LENGTH, seed=3)
 with open(folder + "/numbers", "w", encoding="utf-8") as file:
-    for step in range(STEPS):
+    for step in range(SAVED):
         batches = [windows.batch(step, micro, BATCH, accumulate) for micro in range(accumulate)]
         for kind in (0, 1):
             print(*np.concatenate([batch[kind].ravel() for batch in batches]), file=file)
-memory = compiled("memory.mlir", ranks, "--compile-to", "memory")
+commands.call("partita-interp", compiled("memory.mlir", mesh, "--compile-to", "memory"), "--entry", "train_step", "--init", "seed", "--seed", 1, "--times", SAVED,
+              "--lr", RATE, "--inputs", folder + "/numbers", "--log", folder + "/interpreted.csv", "--parameters", folder + "/interpreted")
 
-
-def interpret(steps):
-    call("partita-interp", memory, "--entry", "train_step", "--init", "seed", "--seed", 1, "--times", steps, "--lr", RATE, "--inputs", folder + "/numbers",
-         "--log", folder + "/interpreted.csv", "--parameters", folder + "/interpreted")
-    return read(folder + "/interpreted")
-
-
-# All tensors behind the first two compressed sums. The sign of an element that is 0 but for rounding is another one in float32, and takes those of
+# All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those of
 # its chunk along a bit: a few tensors may have such a one.
-saved, interpreted = read(folder + "/saved/step-5"), interpret(5)
+saved, interpreted = read(f"{folder}/saved/step-{SAVED}"), read(folder + "/interpreted")
 assert saved.keys() == interpreted.keys(), saved.keys() ^ interpreted.keys()
-scale = {kind: 1e-3 * max(np.abs(value).max() for name, value in interpreted.items() if name.rsplit(".", 1)[1] == kind)
-         for kind in {name.rsplit(".", 1)[1] for name in interpreted}}
-errors = {name: np.abs(saved[name] - value).max() / max(np.abs(value).max(), scale[name.rsplit(".", 1)[1]]) for name, value in interpreted.items()}
+kinds = {name: name.rsplit(".", 1)[1] for name in interpreted}
+least = {kind: 1e-3 * max(np.abs(value).max() for name, value in interpreted.items() if kinds[name] == kind) for kind in kinds.values()}
+errors = {name: np.abs(saved[name] - value).max() / max(np.abs(value).max(), least[kinds[name]]) for name, value in interpreted.items()}
 flipped = {name: f"{error:.1e}" for name, error in errors.items() if error > 1e-5}
 print(f"worst but {flipped}: {max(error for name, error in errors.items() if name not in flipped):.1e}", file=sys.stderr)
-assert len(flipped) <= 6, flipped
-interpret(STEPS)
-assert np.allclose(losses("threads")[:5], losses("interpreted")[:5], rtol=1e-6), (losses("threads"), losses("interpreted"))
-assert np.allclose(losses("threads"), losses("interpreted"), rtol=1e-4), (losses("threads"), losses("interpreted"))
+assert len(flipped) <= 6 and sum(np.any(saved[name]) for name in saved if name.endswith(".worker")) > 20, flipped
+assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-6), (losses("threads"), losses("interpreted"))
 print("the interpreter's losses, parameters and states")
 
-run(program, ranks, "processes", "--dump-parameters", folder + "/processes", mpi=True)
-with open(folder + "/threads", "rb") as a, open(folder + "/processes", "rb") as b:
-    assert a.read() == b.read()
+run(program, mesh, "processes", mpi=True)
+assert bits("processes") == bits("threads")
 print("processes have the bits of threads")
 
-run(program, ranks, "first", "--checkpoint", folder + "/first", steps=5)
-shutil.copytree(folder + "/first", folder + "/five")
-run(program, ranks, "resumed", "--checkpoint", folder + "/first", "--resume", "--dump-parameters", folder + "/resumed")
-with open(folder + "/threads", "rb") as a, open(folder + "/resumed", "rb") as b:
-    assert a.read() == b.read()
-print("a resumed run has the bits of one that was not interrupted")
+if other:
+    commands.call("partita", "checkpoint", "verify", folder + f"/saved/step-{SAVED}")
+    commands.call("partita", "checkpoint", "merge", folder + f"/saved/step-{SAVED}", "-o", folder + "/merged.safetensors")
+    commands.call("partita", "checkpoint", "diff", folder + f"/saved/step-{SAVED}", folder + "/merged.safetensors")
+    print("checkpoints are verified, merged and compared")
 
-call("partita", "checkpoint", "verify", folder + "/first")
-call("partita", "checkpoint", "merge", folder + "/first", "-o", folder + "/merged.safetensors")
-call("partita", "checkpoint", "diff", folder + "/first", folder + "/merged.safetensors")
-print("checkpoints are verified, merged and compared")
+    os.makedirs(folder + "/first")
+    os.rename(f"{folder}/saved/step-{SAVED}", f"{folder}/first/step-{SAVED}")
+    run(program, mesh, "resumed", "--checkpoint", folder + "/first", "--resume", "--keep", 2)
+    assert bits("resumed") == bits("threads")
+    print("a resumed run has the bits of one that was not interrupted")
 
-# Another number of ranks takes equal shares of what all workers owe. In a warm-up, errors stay as they were read.
-other = 4 if ranks == 2 else 2
-before = read(folder + "/five")
-shutil.copytree(folder + "/five", folder + "/shared")
-output = run(compiled("waiting", other, freeze=100), other, "waiting", "--checkpoint", folder + "/shared", "--resume", steps=6)
-after = read(folder + "/shared")
-workers = [name for name in before if name.endswith(".worker")]
-assert len(workers) > 20 and f"{len(workers)} errors of compressed sums shared among another number of ranks" in output, output
-for name in workers:
-    assert before[name].shape[0] == ranks and after[name].shape[0] == other, name
-    assert np.any(before[name]) and np.allclose(after[name], before[name].sum(0) / other, rtol=1e-6, atol=1e-12), name
-    assert np.any(before[name.replace(".worker", ".server")]) and np.array_equal(after[name.replace(".worker", ".server")], before[name.replace(".worker", ".server")]), name
-print("another number of ranks owes the same")
-
-shutil.copytree(folder + "/five", folder + "/more")
-run(compiled("other", other), other, "other", "--checkpoint", folder + "/more", "--resume")
-assert np.allclose(losses("other"), losses("threads")[5:], rtol=0.02), (losses("other"), losses("threads"))
-print("and trains on")
-
-# One rank has no errors, and compresses nothing.
-shutil.copytree(folder + "/five", folder + "/alone")
-output = run(compiled("one", 1), 1, "alone", "--checkpoint", folder + "/alone", "--resume")
-assert f"left out: {2 * len(workers)} errors of compressed sums" in output, output
-assert np.allclose(losses("alone"), losses("threads")[5:], rtol=0.02), (losses("alone"), losses("threads"))
-output = run(program, ranks, "again", "--checkpoint", folder + "/alone", "--resume", steps=STEPS + 2)
-assert f"{2 * len(workers)} errors of compressed sums begin with 0" in output, output
-print("one rank, too")
+    output = run(compiled("other", other), other, "other", "--checkpoint", folder + "/first", "--resume", steps=STEPS + 2)
+    assert f"{sum(name.endswith('.worker') for name in saved)} errors of compressed sums shared among another number of ranks" in output, output
+    run(program, mesh, "further", "--checkpoint", folder + "/saved", "--resume", steps=STEPS + 2)
+    assert np.allclose(losses("other"), losses("further"), rtol=0.02), (losses("other"), losses("further"))
+    print("another number of ranks trains on")

@@ -1,4 +1,4 @@
-"""Fifty steps of the program that `optimize` and `compress-gradients` make, on virtual ranks in double precision, against the published
+"""Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
 algorithm in numpy (test/Golden/make_onebit_adam.py), from the same start and with the same gradients.
 
     one_bit_adam.py FOLDER RANKS
@@ -50,7 +50,7 @@ gradients = {name: [[golden.numbers(step, rank, index, numpy.prod(shape)) for ra
 numbers = write("numbers", "\n".join(" ".join("%.17g" % (number / ranks) for row in gradients[name][step] for number in row)
                                      for step in range(golden.STEPS) for name in SHAPES))
 program = f"{folder}/program.mlir"
-call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY}", "--compress-gradients",
+call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY}", "--compress-momenta",
      "-o", program)
 
 

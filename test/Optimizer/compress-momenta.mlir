@@ -1,9 +1,9 @@
-// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-gradients | FileCheck %s
-// RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-gradients=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-gradients 2>&1 | FileCheck %s --check-prefix=CLIP
-// RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-gradients 2>&1 | FileCheck %s --check-prefix=FSDP
-// RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-gradients 2>&1 | FileCheck %s --check-prefix=BF16
-// RUN: partita-opt %s --optimize=kind=adamw --compress-gradients | FileCheck %s --check-prefix=EXACT
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta | FileCheck %s
+// RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
+// RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=BF16
+// RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
 // ZERO: error: onebit-adam over several ranks compresses momenta that every rank has in full; use --zero-stage 0, not 1
 // CLIP: error: onebit-adam over several ranks compresses what each rank has before the sum, of which no norm is known; leave out --clip and --loss-scale
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
