@@ -53,6 +53,14 @@ int64_t bytesOf(mlir::TypeRange tensors);
 /// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
 int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ranks);
 
+/// Collectives that take another's place behind step `after` of training, with their bytes per rank as the
+/// runtime counts them.
+struct LaterCollectives {
+  int64_t after = 0;    ///< 0: there are none
+  llvm::StringRef type; ///< of what is sent, as reports call it
+  llvm::SmallVector<std::pair<CollectiveKind, int64_t>, 2> all = {};
+};
+
 /// A member of a table's attribute: `true` or `false` (Tables.td).
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 /// Returns true if the op computes gradients, since differentiation built it or an op that was

@@ -284,12 +284,15 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
     InterfaceMethod<"The pipeline stages whose ranks take part, where the axis is that of the stages; else none.",
       "::llvm::ArrayRef<int64_t>", "getStages", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"How many ranks take part.", "int64_t", "getRankCount">,
+    InterfaceMethod<"Bytes per rank as the runtime counts them, in the first step.", "int64_t", "getWireBytes", (ins), [{}],
+      [{ return ::partita::wireBytesOf($_op.getOperation(), $_op.getCollectiveKind(), $_op.getRankCount()); }]>,
+    InterfaceMethod<"How many tensors it works on.", "int64_t", "getTensorCount", (ins), [{}], [{ return $_op->getNumOperands(); }]>,
+    InterfaceMethod<"What takes its place from some step of training on; else none. Until then it is what the other methods say.",
+      "::partita::LaterCollectives", "getLater", (ins), [{}], [{ return {}; }]>,
   ];
   let extraSharedClassDeclaration = [{
     /// The table's row for this kind.
     const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
-    /// Bytes per rank as the runtime counts them.
-    int64_t getWireBytes() { return ::partita::wireBytesOf($_op.getOperation(), $_op.getCollectiveKind(), $_op.getRankCount()); }
     /// Is it only the start of a collective, which a wait completes?
     bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
     /// The operand that a result comes from: a bucket has one per result, and the first result of a start is its token.

@@ -1,5 +1,6 @@
 //===- ParAttrs.cpp - #par.mesh and #par.place ------------------------------------------------===//
 
+#include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -23,6 +24,10 @@ void ParDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Par/ParOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Par/OneBit.cpp.inc"
       >();
 }
 

@@ -1,6 +1,8 @@
 //===- RtKernels.cpp - see RtKernels.td -------------------------------------------------------===//
 
+#include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Rt/Target.h"
 #include "runtime/include/partita_rt/cuda/shapes.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -134,6 +136,32 @@ SmallVector<CallArgument> NormOp::getCallArguments(const Target &) {
 SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &target) {
   return {target.reported("firstNonfinite"), withCounts(getSquares(), getCounts()),
           argument::listing(getParameters())};
+}
+
+/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, *t > 10, scratch, "why").
+SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &) {
+  size_t count = getCounts().size();
+  std::string text = "{{", why;
+  for (char c : stringLiteral(getReason())) // an opening brace is written twice
+    why += c == '{' ? "{{" : std::string(1, c);
+  SmallVector<Value> buffers;
+  for (size_t i = 0; i < count; ++i) {
+    text += (i ? ", {{{}, {}, {}, " : "{{{}, {}, {}, ") + std::to_string(getCounts()[i]) + "}";
+    buffers.append({getBuffers()[i], getBuffers()[count + i], getBuffers()[2 * count + i]});
+  }
+  return {"rank.group(" + communicatorName(getCommunicator()) + ")",
+          CallArgument(text + "}", buffers),
+          CallArgument("*{} > " + std::to_string(getExact()), getT()), getScratch(), why};
+}
+
+SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
+  return {getX(),
+          getTerm(),
+          getMean(),
+          getN(),
+          getRanks(),
+          target.hyper("beta1", getBetaAttr()),
+          CallArgument("*{} <= " + std::to_string(getExact()), getT())};
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -98,6 +98,13 @@ LogicalResult LayerOp::verifyRegions() {
   return failure(result.wasInterrupted());
 }
 
+LogicalResult OneBitAllReduceOp::verify() {
+  if (getCounts().empty() || getBuffers().size() != 3 * getCounts().size())
+    return emitOpError() << "has " << getBuffers().size() << " buffers and " << getCounts().size()
+                         << " numbers of elements, expected three buffers for each";
+  return success();
+}
+
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto layer = symbols.lookupNearestSymbolFrom<LayerOp>(*this, getCalleeAttr());
   if (!layer)

@@ -268,6 +268,29 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
     ::llvm::StringRef getVariant() { return "Reduce::Max"; }
   }];
 }
+def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, ConnectedInterface]> {
+  let summary = "sums buffers over the ranks of a communicator, in place, with a bit per element once *t > `exact`";
+  let description = "`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is in the host's memory.";
+  let arguments = (ins Variadic<Rt_BufferType>:$buffers, Rt_BufferType:$t, Rt_BufferType:$scratch, I64Attr:$exact, DenseI64ArrayAttr:$counts,
+                       StrAttr:$communicator, StrAttr:$reason);
+  let assemblyFormat = "$buffers $counts `at` $t `exact` `until` $exact `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "oneBitAllReduce"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
+    ::llvm::SmallVector<::mlir::StringAttr> getCommunicatorNames() { return {getCommunicatorAttr()}; }
+  }];
+}
+def Rt_OneBitTermOp : Rt_Op<"one_bit_term", [CallInterface]> {
+  let summary = "a rank's term of a running mean (par.one_bit_term); without `beta`, the run sets it";
+  let arguments = (ins Rt_BufferType:$x, Rt_BufferType:$term, Rt_BufferType:$mean, Rt_BufferType:$t, I64Attr:$n, I64Attr:$ranks,
+                       OptionalAttr<F64Attr>:$beta, I64Attr:$exact);
+  let assemblyFormat = "$x `from` $term `,` $mean $n `at` $t `exact` `until` $exact `of` $ranks attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "oneBitTerm"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
+  }];
+}
 /// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `fullSizes[i]` is the number of
 /// elements of a full tensor that is smaller than all its padded shards together, else 0.
 class Rt_Exchange<string mnemonic, string kind>

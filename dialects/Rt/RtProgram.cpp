@@ -92,8 +92,17 @@ LogicalResult ChannelAttr::verify(EmitError emitError, StringRef name, StringRef
                      << " to " << target;
 }
 
+static LogicalResult checkSteps(EmitError emitError, int64_t after, int64_t until) {
+  if (after >= 0 && (until == 0 || until > after))
+    return success();
+  return emitError() << "there are no steps after " << after << " and up to " << until;
+}
+
 LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
-                                 StringRef, ArrayAttr tensors, int64_t, int64_t) {
+                                 StringRef, ArrayAttr tensors, int64_t, int64_t, int64_t after,
+                                 int64_t until) {
+  if (failed(checkSteps(emitError, after, until)))
+    return failure();
   return check<StringAttr>(emitError, tensors, "tensors", "names");
 }
 
@@ -102,7 +111,9 @@ LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveK
                                      int64_t, int64_t microBatches, int64_t, int64_t,
                                      StringRef role, StringRef, StringRef, StringRef, StringRef,
                                      StringRef, StringRef, ArrayAttr parameters, ArrayAttr merged,
-                                     int64_t, bool) {
+                                     int64_t, bool, int64_t after, int64_t until) {
+  if (failed(checkSteps(emitError, after, until)))
+    return failure();
   if (microBatches < 1)
     return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";
   if (!role.empty() && !par::symbolizeRole(role))

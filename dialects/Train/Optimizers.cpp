@@ -128,7 +128,9 @@ ArrayRef<OptimizerRow> train::optimizers() {
 }
 
 std::optional<RegisteredOperationName> train::findOptimizer(MLIRContext *context, StringRef kind) {
+  std::string mnemonic = kind.str();
+  llvm::replace(mnemonic, '-', '_');
   auto name = RegisteredOperationName::lookup(
-      (TrainDialect::getDialectNamespace() + "." + kind).str(), context);
+      (TrainDialect::getDialectNamespace() + "." + mnemonic).str(), context);
   return name && name->hasInterface<OptimizerInterface>() ? name : std::nullopt;
 }

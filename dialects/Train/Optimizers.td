@@ -134,4 +134,19 @@ def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
   }];
 }
 
+// An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a compressed momentum, which
+// has no zeros, would be divided by epsilon alone, so it is taken for 0. DeepSpeed has users mask such elements.
+def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
+    [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"]],
+    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
+     ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
+    [["m", "select(averaged != 0.0, select(v > 0.0, g, 0.0), m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
+     ["p", "p - rate * (m / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
+  let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
+  let description = [{
+    Tang et al., arXiv 2102.02888, in DeepSpeed's form: no bias correction, decoupled decay. `compressed` is 1 where what takes the gradient's
+    place is the ranks' averaged momentum once t > `freeze` (pass `compress-momenta`); without it, as on one rank, the momentum is updated here.
+  }];
+}
+
 #endif // PARTITA_TRAIN_OPTIMIZERS

@@ -265,6 +265,10 @@ std::string Collective::why() const {
                                                            : row->text;
   if (says.empty())
     says = row->text;
+  if (steps.after > 0)
+    return text +
+           ", which parameters lack: each rank has a term of their momenta, of which it sends "
+           "a bit per element and a scale per tensor";
   if (isAlpha(says.front())) // a sentence, of a role that only IR written by hand gives an op
     text += ": ";
   text += says;
@@ -326,6 +330,6 @@ std::string Collective::shape() const {
   return join(ArrayRef<std::string>{function, this->row().name, axis, backward ? "b" : "f",
                                     std::to_string(bytes), std::to_string(tensors),
                                     role ? par::stringifyRole(*role).str() : "", letter, rule, op,
-                                    seed},
+                                    seed, steps.text()},
               "\n");
 }

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Transfers.h"
+#include <set>
 
 using namespace mlir;
 using namespace partita;
@@ -40,9 +41,20 @@ static bool measure(Operation *op, Collective &record) {
     return false;
   record.kind = collective.getCollectiveKind();
   record.bytes = collective.getWireBytes();
-  record.tensors = op->getNumOperands();
+  record.tensors = collective.getTensorCount();
   record.type = typeName(getElementTypeOrSelf(op->getOperand(0).getType()));
   return true;
+}
+
+/// Adds what takes the place of a recorded collective from some step on.
+static void addLater(CollectiveInterface op, const Collective &record,
+                     std::vector<Collective> &result) {
+  LaterCollectives later = op.getLater();
+  for (auto [kind, bytes] : later.all) {
+    Collective &made = result.emplace_back(record);
+    made.kind = kind, made.bytes = bytes, made.type = later.type.str();
+    made.steps = {later.after, 0};
+  }
 }
 
 /// Returns the first dimension of a training step's inputs: the number of micro-batches.
@@ -149,9 +161,34 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       takeCause(par::causesOf(op), record);
       if (!record.role)
         record.called = calledWithoutCause(op);
-      result.push_back(std::move(record));
+      auto collective = cast<CollectiveInterface>(op);
+      record.steps.until = collective.getLater().after;
+      result.push_back(record);
+      addLater(collective, record, result);
     });
   return result;
+}
+
+std::string Steps::text() const {
+  if (isAll())
+    return "";
+  std::string first = std::to_string(after + 1);
+  return until == 0           ? " from step " + first + " on"
+         : until == after + 1 ? " in step " + first
+                              : " in steps " + first + " to " + std::to_string(until);
+}
+
+std::vector<Steps> partita::analysis::phasesOf(ArrayRef<Collective> collectives) {
+  std::set<int64_t> bounds;
+  for (const Collective &c : collectives)
+    bounds.insert({c.steps.after, c.steps.until});
+  bounds.erase(0);
+  std::vector<Steps> phases(1);
+  for (int64_t bound : bounds) {
+    phases.back().until = bound;
+    phases.push_back({bound, 0});
+  }
+  return phases;
 }
 
 std::vector<std::vector<Collective>> partita::analysis::byStage(ArrayRef<Collective> collectives) {
@@ -212,11 +249,12 @@ rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
   for (const std::vector<std::string> &names : merged)
     together.push_back(ArrayAttr::get(context, names.empty() ? ArrayRef<Attribute>()
                                                              : listOf(context, names).getValue()));
-  return rt::CollectiveAttr::get(
-      context, function, kind, axis, communicator, type, called, backward, calls, bytes, tensors,
-      microBatches, place, layers, roleName(role), letter, rule, op, node, seed, words,
-      listOf(context, parameters),
-      together.empty() ? ArrayAttr() : ArrayAttr::get(context, together), others, mayScatter);
+  return rt::CollectiveAttr::get(context, function, kind, axis, communicator, type, called,
+                                 backward, calls, bytes, tensors, microBatches, place, layers,
+                                 roleName(role), letter, rule, op, node, seed, words,
+                                 listOf(context, parameters),
+                                 together.empty() ? ArrayAttr() : ArrayAttr::get(context, together),
+                                 others, mayScatter, steps.after, steps.until);
 }
 
 Collective Collective::fromAttr(rt::CollectiveAttr from) {
@@ -234,6 +272,7 @@ Collective Collective::fromAttr(rt::CollectiveAttr from) {
   for (ArrayAttr names : rt::elementsOf<ArrayAttr>(from.getMerged()))
     c.merged.push_back(namesIn(names));
   c.others = from.getOthers(), c.mayScatter = from.getMayScatter();
+  c.steps = {from.getAfter(), from.getUntil()};
   return c;
 }
 
@@ -288,6 +327,8 @@ json::Object Collective::toJson() const {
       {"removed_by", removal()}};
   if (stage >= 0)
     object["stage"] = stage;
+  if (!steps.isAll())
+    object["after"] = steps.after, object["until"] = steps.until;
   return object;
 }
 
@@ -314,6 +355,8 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.stage = std::max<int64_t>(number("stage", -1), -1);
   c.layers = number("layers", 0), c.others = number("further_splits", 0);
   c.mayScatter = object.getBoolean("may_scatter").value_or(false);
+  c.steps.after = std::max<int64_t>(number("after", 0), 0);
+  c.steps.until = std::max<int64_t>(number("until", 0), 0);
   std::string role = text(object, "role");
   c.role = par::symbolizeRole(role);
   if (!c.role && !role.empty())
@@ -371,10 +414,10 @@ std::vector<CensusRow> partita::analysis::censusRows(ArrayRef<Collective> collec
     std::string name = c.name();
     auto row = llvm::find_if(rows, [&](const CensusRow &row) {
       return row.function == c.function && row.kind == c.kind &&
-             row.communicator == c.communicator && row.name == name;
+             row.communicator == c.communicator && row.name == name && row.steps == c.steps;
     });
     if (row == rows.end())
-      row = rows.insert(row, {c.function, c.kind, c.communicator, name});
+      row = rows.insert(row, {c.function, c.kind, c.communicator, name, 0, 0, c.steps});
     row->calls += c.calls;
     row->bytes += c.calls * c.bytes;
   }
@@ -395,12 +438,13 @@ std::string Census::mainFunction(ArrayRef<Collective> collectives) {
                              : collectives.front().function;
 }
 
-Census Census::of(ArrayRef<Collective> collectives, StringRef function,
-                  ArrayRef<LayerRange> ranges) {
+Census Census::of(ArrayRef<Collective> collectives, StringRef function, ArrayRef<LayerRange> ranges,
+                  std::optional<Steps> steps) {
   Census census;
   census.function = function.str();
+  census.steps = steps ? *steps : phasesOf(collectives).front();
   for (const Collective &c : collectives) {
-    if (c.function != function)
+    if (c.function != function || !c.steps.contains(census.steps))
       continue;
     census.microBatches = c.microBatches;
     census.layers = std::max(census.layers, c.layers);
@@ -448,8 +492,11 @@ json::Object Census::toJson() const {
     }
     all.push_back(std::move(entry));
   }
-  return json::Object{{"function", function},
+  json::Object object{{"function", function},
                       {"micro_batches", microBatches},
                       {"layers", layers},
                       {"places", std::move(all)}};
+  if (!steps.isAll())
+    object["after"] = steps.after, object["until"] = steps.until;
+  return object;
 }

@@ -35,7 +35,7 @@ static std::string parseNumber(StringRef text, bool bytes, int64_t &number) {
 std::string Contract::parse(StringRef text, Contract &contract) {
   auto wrong = [&](const Twine &what) {
     return (what +
-            "; expected KIND[@AXIS][.forward|.backward] <=|==|>=|<|> N[/layer|/step], where KIND "
+            "; expected KIND[@AXIS][.forward|.backward] <=|==|>=|<|> N[/layer|/step|/warmup|/compressed], where KIND "
             "is " +
             kindList() +
             " or total, or bytes.KIND for bytes, such as all_reduce.forward<=2/layer or "
@@ -55,9 +55,12 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   if (contract.relation.empty())
     return wrong("there is no comparison in it");
   auto [number, scope] = rest.split('/');
-  if (rest.contains('/') && scope.trim() != "layer" && scope.trim() != "step")
-    return wrong("'" + scope + "' is neither layer nor step");
   contract.perLayer = scope.trim() == "layer";
+  contract.phase = scope.trim() == "warmup"       ? Warmup
+                   : scope.trim() == "compressed" ? Compressed
+                                                  : Any;
+  if (rest.contains('/') && !contract.perLayer && contract.phase == Any && scope.trim() != "step")
+    return wrong("'" + scope + "' is none of layer, step, warmup and compressed");
   std::string total; // bytes of all kinds: bytes, bytes@dp, bytes.forward
   if (what == "bytes" || what.starts_with("bytes@") || what == "bytes.forward" ||
       what == "bytes.backward") {
@@ -102,9 +105,10 @@ bool Contract::allows(int64_t value) const {
                             : value > number;
 }
 
-std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
-                                                    ArrayRef<Collective> collectives,
-                                                    ArrayRef<LayerRange> ranges) {
+/// What breaks the contract in the steps of one phase.
+static std::optional<Breach> findBreachIn(Steps steps, const Contract &contract,
+                                          ArrayRef<Collective> collectives,
+                                          ArrayRef<LayerRange> ranges) {
   std::string function = Census::mainFunction(collectives);
   std::map<int64_t, int64_t> values; // by layer, or for the step
   int64_t layers = 0, microBatches = 1;
@@ -126,7 +130,8 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
       values[range.first + layer] = 0;
   auto placeOf = [&](const Collective &c) { return contract.perLayer ? c.place : 0; };
   auto counts = [&](const Collective &c) {
-    return c.function == function && contract.concerns(c) && placeOf(c) >= 0;
+    return c.function == function && contract.concerns(c) && placeOf(c) >= 0 &&
+           c.steps.contains(steps);
   };
   for (const Collective &c : collectives)
     if (counts(c))
@@ -142,11 +147,11 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
     std::string what = contract.bytes ? (kind.empty() ? "bytes" : "bytes of " + kind)
                                       : (kind.empty() ? "collectives" : kind);
     breach.message =
-        formatv("{0} has {1} {2}{3}{4}, not {5} {6}",
+        formatv("{0}{7} has {1} {2}{3}{4}, not {5} {6}",
                 contract.perLayer ? placeText(place) : function + " of one step" + onStage, value,
                 what, contract.axis.empty() ? "" : " over " + contract.axis,
                 contract.direction.empty() ? "" : " in the " + contract.direction + " pass",
-                contract.relation, contract.number)
+                contract.relation, contract.number, steps.text())
             .str();
     llvm::StringSet<> seen;
     for (const Collective &c : collectives)
@@ -154,6 +159,22 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
           seen.insert(contract.perLayer ? c.shape() + c.node : c.shape()).second)
         breach.offenders.push_back(c);
     return breach;
+  }
+  return std::nullopt;
+}
+
+std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
+                                                    ArrayRef<Collective> collectives,
+                                                    ArrayRef<LayerRange> ranges) {
+  std::vector<Steps> phases = phasesOf(collectives);
+  if (contract.phase != Contract::Any && phases.size() == 1)
+    return Breach{"there is no warm-up: every step communicates the same", {}};
+  for (Steps steps : phases) {
+    bool isOther = (contract.phase == Contract::Warmup && steps.after != 0) ||
+                   (contract.phase == Contract::Compressed && steps.until != 0);
+    if (std::optional<Breach> breach =
+            isOther ? std::nullopt : findBreachIn(steps, contract, collectives, ranges))
+      return breach;
   }
   return std::nullopt;
 }

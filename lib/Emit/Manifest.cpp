@@ -97,6 +97,8 @@ void addCensus(ModuleOp module, ModuleOp stage, json::Array &result) {
                        {"tensors", std::move(tensors)},
                        {"name", utf8(row.getReason())}};
     addStage(entry, stage);
+    if (row.getAfter() || row.getUntil())
+      entry["after"] = row.getAfter(), entry["until"] = row.getUntil();
     result.push_back(std::move(entry));
   }
 }

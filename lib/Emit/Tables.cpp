@@ -13,6 +13,7 @@
 #include "partita/Analysis/Flops.h"
 #include "partita/Support/Version.h"
 #include "runtime/include/partita_rt/fingerprint.h"
+#include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -285,6 +286,12 @@ private:
     return text.empty() && !countsSkipped ? "" : (countsSkipped ? ", true" : ", false") + text;
   }
 
+  /// Of ranks that have a row each; 0 for other states.
+  static int64_t rowsOf(train::StateOp state) {
+    return state.getKind() == StringRef(partita_rt::kWorkerError) ? state.getType().getDimSize(0)
+                                                                  : 0;
+  }
+
   LogicalResult printStates() {
     SmallVector<std::string> moments, scalars;
     for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kParameterStates)) {
@@ -300,7 +307,8 @@ private:
           return state.emitOpError() << "belongs to " << of << ", which is not a parameter";
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
-                          homeText(state, type) + "}");
+                          homeText(state, type, /*isInFull=*/rowsOf(state) > 0) +
+                          (rowsOf(state) ? ", " + std::to_string(rowsOf(state)) : "") + "}");
       } else if (type == state.getType()) {
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
                           scalarTail(state, type) + "}");
@@ -342,6 +350,12 @@ private:
     return rows("MessageEntry", "Messages", list);
   }
 
+  static std::string stepsOf(rt::CensusAttr row) {
+    if (row.getAfter() == 0 && row.getUntil() == 0)
+      return "";
+    return ", " + std::to_string(row.getAfter()) + ", " + std::to_string(row.getUntil());
+  }
+
   bool printCensus(rt::ProgramAttr program) {
     SmallVector<std::string> list;
     for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus()))
@@ -350,7 +364,7 @@ private:
             std::string("{CollectiveKind::") + partita_rt::rowOf(row.getKind()).spelling + ", " +
             rt::stringLiteral(program.getCommunicator(row.getCommunicator()).getCounted()) + ", " +
             std::to_string(row.getCalls()) + ", " + std::to_string(row.getBytes()) + ", " +
-            rt::stringLiteral(row.getReason()) + "}");
+            rt::stringLiteral(row.getReason()) + stepsOf(row) + "}");
     return rows("CensusEntry", "Census", list);
   }
 

@@ -2,6 +2,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "lib/Interp/Execution.h"
+#include "lib/Interp/OneBit.h"
 
 using namespace mlir;
 using namespace partita;
@@ -213,5 +214,6 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FirstElementOp>(firstElement);
   table.addInPlaceStart<par::AllReduceStartOp>(allReduce<par::AllReduceStartOp>);
   table.addRanks<par::PollOp>(poll);
+  addOneBitKernels(table);
   table.addRanks<par::WaitOp>(complete);
 }

@@ -8,6 +8,7 @@
 #include "lib/Interp/Execution.h"
 #include "lib/Interp/Undecided.h"
 #include "partita/Interp/Stages.h"
+#include "runtime/include/partita_rt/state_names.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <sys/resource.h>
@@ -231,6 +232,12 @@ static LogicalResult compareCall(Comparison &comparison, Side &full, Side &parti
   return success();
 }
 
+/// What a compressed sum leaves out.
+static bool isError(train::StateOp state) {
+  std::optional<StringRef> kind = state.getKind();
+  return kind == StringRef(partita_rt::kWorkerError) || kind == StringRef(partita_rt::kServerError);
+}
+
 template <typename Op>
 static LogicalResult compareSymbols(Comparison &comparison, Side &full, Side &partitioned,
                                     StringRef kind) {
@@ -240,7 +247,7 @@ static LogicalResult compareSymbols(Comparison &comparison, Side &full, Side &pa
   return comparison.add(kind, *a, *b);
 }
 
-/// The whole program, in 32 bits, has no maxima of 8-bit numbers.
+/// The whole program, in 32 bits, has no maxima of 8-bit numbers; nor errors, as it compresses nothing.
 static LogicalResult compareStates(Comparison &comparison, Side &full, Side &partitioned) {
   auto b = full.symbols<train::StateOp>(), a = partitioned.symbols<train::StateOp>();
   if (failed(a) || failed(b))
@@ -248,6 +255,9 @@ static LogicalResult compareStates(Comparison &comparison, Side &full, Side &par
   std::string maxima = amp::AmpDialect::kMaxima.str();
   if (b->find(maxima) == b->end())
     a->erase(maxima);
+  for (train::StateOp state : partitioned.interpreter().module().getOps<train::StateOp>())
+    if (std::string name = state.getSymName().str(); isError(state) && !b->count(name))
+      a->erase(name);
   return comparison.add("state", *a, *b);
 }
 

@@ -197,7 +197,8 @@ FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp mo
   SmallVector<Attribute> entries;
   for (auto [row, buffers] : llvm::zip(rows, tensors))
     entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.communicator,
-                                      row.name, b.getArrayAttr(buffers), row.calls, row.bytes));
+                                      row.name, b.getArrayAttr(buffers), row.calls, row.bytes,
+                                      row.steps.after, row.steps.until));
   return b.getArrayAttr(entries);
 }
 

@@ -28,16 +28,23 @@ static Operation *makerOf(const Storage &storage) {
   return op;
 }
 
+/// The operand that a result comes from, of a collective or a copy from the host; null for a token.
+static Value sourceIn(Operation *op, unsigned result) {
+  if (auto collective = dyn_cast<CollectiveInterface>(op))
+    return collective.getSourceOf(result);
+  int64_t tokens = int64_t(op->getNumResults()) - op->getNumOperands(),
+          number = int64_t(result) - tokens;
+  return number < 0 || number >= op->getNumOperands() ? Value() : op->getOperand(number);
+}
+
 /// Returns the name of a bucket's member: its parameter, or what made the operand.
 static std::string nameInBucket(OpResult result) {
   Operation *op = result.getDefiningOp();
   if (!isa<CollectiveInterface>(op) && offload::directionOf(op) != offload::Direction::ToDevice)
     return {};
-  int64_t tokens = int64_t(op->getNumResults()) - op->getNumOperands(),
-          number = int64_t(result.getResultNumber()) - tokens;
-  if (number < 0 || number >= op->getNumOperands())
+  Value operand = sourceIn(op, result.getResultNumber());
+  if (!operand)
     return {};
-  Value operand = op->getOperand(number);
   if (FlatSymbolRefAttr parameter = train::parameterReadBy(operand))
     return parameter.getValue().str();
   Operation *definer = op->getNumOperands() > 1 ? operand.getDefiningOp() : nullptr;

@@ -123,6 +123,8 @@ private:
       return failure();
     if (nesterov && failed(set("nesterov", "nesterov", 1)))
       return failure();
+    if (freezeStep > 0 && failed(set("freeze-step", "freeze", double(freezeStep))))
+      return failure();
     if (!lambBounds.empty()) {
       if (lambBounds.size() != 2 || !(lambBounds[0] >= 0 && lambBounds[0] <= lambBounds[1]))
         return getOperation().emitError() << "lamb-bounds: expected two numbers, 0 <= MIN <= MAX";

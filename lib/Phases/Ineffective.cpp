@@ -37,7 +37,9 @@ static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objecti
                                  "with --objective none, a program for inference"};
 static const train::OptimizerRow *optimizerNamed(StringRef name) {
   ArrayRef<train::OptimizerRow> all = train::optimizers();
-  const auto *found = llvm::find_if(all, [&](auto &each) { return each.name == name; });
+  std::string mnemonic = name.str();
+  llvm::replace(mnemonic, '-', '_');
+  const auto *found = llvm::find_if(all, [&](auto &each) { return each.name == mnemonic; });
   return found == all.end() ? nullptr : found;
 }
 
@@ -71,6 +73,8 @@ static constexpr Idle kOneMicroBatch = {
     "without --accumulate: one micro-batch adds nothing up"};
 static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "ratio"); },
                                   "with this --optimizer, which is not lamb"};
+static constexpr Idle kNotOneBit = {[](const Plan &plan) { return lacks(plan, "freeze"); },
+                                    "with this --optimizer, which is not onebit-adam"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return lacks(plan, "momentum"); },
                                  "with this --optimizer, which is not sgd"};
 static constexpr Idle kNoMomentum = {[](const Plan &plan) { return plan.get("momentum") == "0"; },
@@ -133,6 +137,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"consecutive-hysteresis", kFixedScale},
     {"min-loss-scale", kFixedScale},
     {"lamb-bounds", kNotLamb},
+    {"freeze-step", kNotOneBit},
     {"betas", kNoMoments},
     {"eps", kNoRoot},
     {"momentum", kNotSgd},

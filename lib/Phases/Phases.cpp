@@ -106,9 +106,10 @@ static constexpr StringLiteral kDifferentiate[] = {
 };
 
 static constexpr StringLiteral kOptimize[] = {
-    "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
+    "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} freeze-step=${freeze-step} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
     "canonicalize",
     "cse",
+    "compress-momenta{stage=${zero-stage}}",
     "verify-phase{after=optimize}",
 };
 

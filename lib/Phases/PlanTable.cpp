@@ -148,7 +148,7 @@ static constexpr PlanOption kOptions[] = {
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value are ignored, in the loss and in its mean",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb", "adamw", 0, 0,
+    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb|onebit-adam", "adamw", 0, 0,
      "how to update parameters",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"lr", PlanOption::Rate, "RATE", "0.001", 0, partita_rt::kMostRate,
@@ -178,6 +178,10 @@ static constexpr PlanOption kOptions[] = {
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"lamb-bounds", PlanOption::Bounds, "MIN,MAX", "", 0, 0,
      "bounds of LAMB's trust ratio, the norm of a parameter over that of its update (0.01,10)",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
+    {"freeze-step", PlanOption::Integer, "STEP", "0", 0, int64_t(1) << 24,
+     "onebit-adam: the last step of the warm-up, in which sums are exact; after it the variance "
+     "stays, and momenta are summed with one bit per element; 0: 100000",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"group", PlanOption::Groups, "PATTERN:KEY=NUMBER,...", "", 0, 0,
      "hyperparameters for parameters whose names match a glob pattern: weight-decay=W, lr-scale=S "

@@ -117,6 +117,7 @@ static constexpr StringLiteral kAll[] = {
           "global_block_indices": [0], "global_block_end_indices": [2]}})",
     R"({"sparse_attention": {"mode": "bslongformer", "num_sliding_window_blocks": 5}})",
     R"({"sequence_parallel_size": 2})",
+    R"({"optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3, "freeze_step": 100}}})",
 };
 
 TEST(Keys, EveryObeyedOneIsRead) {

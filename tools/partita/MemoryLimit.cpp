@@ -246,8 +246,11 @@ static void addCosts(ModuleOp module, Footprint &footprint) {
   for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
     if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
       host += bytes.getInt();
-  for (const analysis::Collective &collective : analysis::collectivesOf(module))
-    if (collective.function == train::nameOf(train::EntryPoint::TrainStep))
+  std::vector<analysis::Collective> collectives = analysis::collectivesOf(module);
+  analysis::Steps first = analysis::phasesOf(collectives).front();
+  for (const analysis::Collective &collective : collectives)
+    if (collective.function == train::nameOf(train::EntryPoint::TrainStep) &&
+        collective.steps.contains(first))
       sent += collective.calls * collective.bytes;
   if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
     step.walk([&](Operation *op) { flops += analysis::timesOf(op) * analysis::workOf(op).flops; });

@@ -28,6 +28,19 @@ inline constexpr llvm::StringLiteral kMaySplitSequence = "par.may_split_sequence
 /// A place in the model: a layer by its number, or one of these.
 enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Before = -1 };
 
+/// The steps of training behind step `after` and up to step `until`; 0: no such end. Within them, every step communicates the
+/// same.
+struct Steps {
+  int64_t after = 0, until = 0;
+  bool isAll() const { return after == 0 && until == 0; }
+  bool contains(const Steps &part) const {
+    return after <= part.after && (until == 0 || (part.until != 0 && part.until <= until));
+  }
+  bool operator==(const Steps &other) const { return after == other.after && until == other.until; }
+  /// Returns " in steps 1 to 10", " from step 11 on", or "" for all steps.
+  std::string text() const;
+};
+
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   std::string function, axis;
@@ -39,6 +52,7 @@ struct Collective {
   int64_t bytes = 0, tensors = 1;        ///< per call, as the runtime counts; tensors in its bucket
   int64_t stage = -1;                    ///< of a pipeline; -1: no stages
   int64_t microBatches = 1;              ///< per call of the function
+  Steps steps;                           ///< in which it is issued
   int64_t place = Elsewhere, layers = 0; ///< and the number of layers
   /// The cause, or the first cause of a bucket; none, and empty, if none is noted.
   std::optional<par::Role> role;
@@ -73,6 +87,10 @@ struct Collective {
 /// Returns the collectives of all functions, in order; with pipeline stages, stage by stage.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 
+/// Returns the parts of training within which every step communicates the same, in order: one, all steps, unless a collective
+/// is of some steps only.
+std::vector<Steps> phasesOf(llvm::ArrayRef<Collective> collectives);
+
 /// Returns the collectives that one rank issues, for each stage; without stages, a single list.
 std::vector<std::vector<Collective>> byStage(llvm::ArrayRef<Collective> collectives);
 
@@ -106,6 +124,7 @@ struct CensusRow {
   CollectiveKind kind;
   std::string communicator, name;
   int64_t calls = 0, bytes = 0;
+  Steps steps;
 };
 
 /// Returns the rows in order of first use.
@@ -124,14 +143,16 @@ struct Count {
 struct Census {
   using Kinds = std::map<std::string, Count>; ///< by the kind's name
   std::string function;
+  Steps steps;
   int64_t microBatches = 1;
   int64_t layers = 0; ///< of the model, if a collective says so; else up to the end of the stage
   std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward
 
   /// Counts the collectives of one stage, or of a program without stages. `ranges` are the stage's layers, which have a place each
-  /// even where they communicate nothing; none: every layer of the model.
+  /// even where they communicate nothing; none: every layer of the model. With phases: a step of `steps`, by default of the first.
   static Census of(llvm::ArrayRef<Collective> collectives, llvm::StringRef function,
-                   llvm::ArrayRef<LayerRange> ranges = {});
+                   llvm::ArrayRef<LayerRange> ranges = {},
+                   std::optional<Steps> steps = std::nullopt);
   /// The function whose census is reported: train_step, or forward if there is none.
   static std::string mainFunction(llvm::ArrayRef<Collective> collectives);
   static bool isPerMicroBatch(int64_t place) { return place >= After; }

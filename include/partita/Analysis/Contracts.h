@@ -6,10 +6,11 @@
 //     direction := forward | backward
 //     operator  := "<=" | "==" | ">=" | "<" | ">"
 //     number    := digits; of bytes also 64K, 1.5G (powers of 1024; KB, GB too)
-//     scope     := layer | step            (step if none is given)
+//     scope     := layer | step | warmup | compressed   (step if none is given)
 //
 // Per layer: in each layer, per micro-batch. Per step: in one call of train_step, all
-// micro-batches.
+// micro-batches. Where steps differ (phasesOf), a contract must hold in every phase; `warmup` is a step of the first one,
+// `compressed` of the last.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -23,7 +24,9 @@ namespace partita::analysis {
 struct Contract {
   std::string text, axis, direction, relation; ///< empty axis or direction: any
   std::optional<CollectiveKind> kind;          ///< none: all
+  enum Phase { Any, Warmup, Compressed };
   bool bytes = false, perLayer = false;
+  Phase phase = Any;
   int64_t number = 0;
 
   /// Parses a contract. Returns what is wrong with it, or "".

@@ -161,6 +161,7 @@ void attachTokenKernels(mlir::MLIRContext *context);
 void attachMovementKernels(mlir::MLIRContext *context);
 void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
+void attachOneBitSums(mlir::MLIRContext *context);
 void attachShards(mlir::MLIRContext *context);
 void attachTransfers(mlir::MLIRContext *context);
 void attachMessages(mlir::MLIRContext *context);

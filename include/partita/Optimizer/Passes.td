@@ -32,7 +32,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb, onebit_adam">,
     ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); default: the optimizer's own">,
     Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; default: the optimizer's own">,
     Option<"momentum", "momentum", "double", "0.0", "momentum of sgd, in [0, 1)">,
@@ -41,11 +41,42 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
     ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; default: 0.01,10">,
+    Option<"freezeStep", "freeze-step", "int64_t", "0", "last step of onebit_adam's warm-up; 0: the optimizer's own">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "max global norm of the gradients; 0: no clipping">,
   ];
   let statistics = [Statistic<"updates", "updates", "updates of parameters">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
+}
+
+def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
+  let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam";
+  let description = [{
+    Phase: optimize.
+
+    After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
+    the results with a bit per element. One `par.one_bit_all_reduce` for all parameters takes the place of the sums of their gradients; `compressed`
+    tells the updates that the sum is the new momentum. Parameters of one element keep their sums: a sign and a scale are all there is.
+    What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
+    compresses its shard. Float32, states in full, without clipping: else an error says why.
+
+    ```mlir
+    %g = par.all_reduce %0 over "dp" because "gradient"
+    train.update @w, %w by %g
+    // becomes
+    %x = par.one_bit_term %0, %m at %t ... over "dp" beta 9.000000e-01 exact until 10
+    %worker = train.read @w.worker
+    %server = train.read @w.server
+    ... = par.one_bit_all_reduce %x, ... over "dp" exact until 10 because "momentum"
+    ... = train.onebit_adam ...compressed = 1.0, ... freeze = 10.0...
+    train.write @w.worker, ...
+    train.write @w.server, ...
+    ...
+    ```
+  }];
+  let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows; others than 0 are refused">];
+  let statistics = [Statistic<"compressed", "compressed", "gradients whose sums are compressed">];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect"];
 }
 
 def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {

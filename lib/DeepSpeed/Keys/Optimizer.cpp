@@ -12,8 +12,8 @@ static constexpr Key kOptimizerRows[] = {
     {"optimizer", block, "null", Obeyed, "how to update parameters"},
     {kType, text, "null", Obeyed,
      "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's code), "
-     "SGD, Lion, Adagrad, Lamb, in any case of letters; the 1-bit and mu-parametrized ones and "
-     "Muon are refused"},
+     "SGD, Lion, Adagrad, Lamb, OneBitAdam, in any case of letters; OneBitLamb, ZeroOneAdam, the "
+     "mu-parametrized ones and Muon are refused"},
     {"optimizer.legacy_fusion", boolean, "false", NoEffect,
      "updates are compiled with the program"},
     {"optimizer.params", block, "{}", Obeyed, "a parameter that the optimizer lacks is an error"},
@@ -49,10 +49,14 @@ static constexpr Key kOptimizerRows[] = {
      "it); 0: no clipping"},
     {"optimizer.params.lr_decay", number(0), "0", Refused,
      "Adagrad's rate does not decay by itself; give a \"scheduler\""},
-    {"optimizer.params.freeze_step", integer(0), "100000", Part, "of the 1-bit optimizers"},
-    {"optimizer.params.cuda_aware", boolean, "false", Part, "of the 1-bit optimizers"},
-    {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", Part,
-     "of the 1-bit optimizers"},
+    {"optimizer.params.freeze_step", integer(1), "100000", Obeyed,
+     "--freeze-step, for OneBitAdam: the last step of the warm-up (DeepSpeed's first call only "
+     "initializes states, so that its step is one behind)",
+     "--freeze-step, else 100000"},
+    {"optimizer.params.cuda_aware", boolean, "false", NoEffect,
+     "of OneBitAdam: bits are sent as all other data"},
+    {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", NoEffect,
+     "of OneBitAdam: the run chooses how ranks communicate (threads, MPI, sockets)"},
     {"optimizer.params.var_freeze_step", integer(0), "100000", Part, "of 0/1 Adam"},
     {"optimizer.params.var_update_scaler", integer(1), "16", Part, "of 0/1 Adam"},
     {"optimizer.params.local_step_scaler", integer(1), "32678", Part, "of 0/1 Adam"},
@@ -80,9 +84,9 @@ struct Type {
 static constexpr StringLiteral kAdamParams =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
     "max_grad_norm";
-static constexpr StringLiteral
-    kOneBit = "gradients are reduced in full (nor does DeepSpeed allow it with ZeRO)",
-    kMu = "mu-parametrization scales rates by the shape of each parameter";
+static constexpr StringLiteral kOneBit = "of the 1-bit optimizers there is OneBitAdam alone",
+                               kMu =
+                                   "mu-parametrization scales rates by the shape of each parameter";
 static constexpr Type kTypes[] = {
     {"adam", "adamw", kAdamParams},
     {"adamw", "adamw", kAdamParams},
@@ -92,7 +96,9 @@ static constexpr Type kTypes[] = {
     {"lamb", "lamb",
      "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|eps_inside_sqrt|amsgrad|"
      "max_grad_norm"},
-    {"onebitadam", "", kOneBit},
+    {"onebitadam", "onebit-adam",
+     "lr|betas|eps|weight_decay|bias_correction|freeze_step|cuda_aware|comm_backend_name|"
+     "eps_inside_sqrt|max_grad_norm|amsgrad"},
     {"onebitlamb", "", kOneBit},
     {"zerooneadam", "", kOneBit},
     {"muon", "", "its updates need full matrices on every rank"},
@@ -230,8 +236,12 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (is_contained(known, corrects.rsplit('.').second) &&
-      !resolveSwitch(r, corrects, "no-bias-correction", false))
+  if (type->name == "onebitadam") {
+    r.idle(corrects, "OneBitAdam corrects no biases, whatever it says");
+    if (!resolveNumber(r, "freeze_step", "freeze-step", "", "100000"))
+      return false;
+  } else if (is_contained(known, corrects.rsplit('.').second) &&
+             !resolveSwitch(r, corrects, "no-bias-correction", false))
     return false;
   if (is_contained(known, nesterov.rsplit('.').second) &&
       !resolveSwitch(r, nesterov, "nesterov", true))

@@ -22,6 +22,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachGemmKernels(context);
         attachInitialValues(context);
         attachMovementKernels(context);
+        attachOneBitSums(context);
         attachReductionKernels(context);
         attachRowKernels(context);
         attachScaledMatmuls(context);

@@ -303,6 +303,20 @@ void setInitial(char *values, const TensorShard &shard, double initial) {
   }
 }
 
+/// Adds up the rows that are there and takes this rank's share.
+void shareRows(float *values, const CheckpointFiles &file, const TensorShard &shard,
+               const Source &source, const std::vector<Run> &runs) {
+  file.forParts(source.tensor, runs, [&](const unsigned char *bytes, const Run &run) {
+    std::vector<float> row(static_cast<size_t>(run.count));
+    convertFloats(reinterpret_cast<char *>(row.data()), DType::Float32, bytes, source.dtype,
+                  run.count);
+    for (int64_t i = 0; i < run.count; ++i)
+      values[run.local + i] += row[size_t(i)];
+  });
+  for (int64_t i = 0; i < shard.local.elements(); ++i)
+    values[i] /= float(shard.rows);
+}
+
 /// Reads one shard, whose runs these are. Returns how many elements have become infinite.
 int64_t readShard(Rank &rank, const CheckpointFiles &file, const TensorShard &shard,
                   const Source &source, const std::vector<Run> &runs) {
@@ -311,6 +325,8 @@ int64_t readShard(Rank &rank, const CheckpointFiles &file, const TensorShard &sh
   std::memset(values.data(), 0, size_t(size)); // padding is zero
   if (source.tensor.empty())
     setInitial(values.data(), shard, source.initial);
+  else if (source.rows > 0)
+    shareRows(reinterpret_cast<float *>(values.data()), file, shard, source, runs);
   else
     file.forParts(source.tensor, runs, [&](const unsigned char *bytes, const Run &run) {
       char *to = values.data() + run.local * width;
@@ -329,8 +345,10 @@ std::string readShards(Rank &rank, const CheckpointFiles &file, const Sources &s
   std::vector<TensorShard> shards = heldShards(rank);
   std::vector<std::vector<Run>> runs;
   for (const TensorShard &shard : shards) { // most damage is found before anything changes
-    runs.push_back(runsOf(rank, shard.global, shard.splits));
-    if (const Source &source = sources.of(shard.name); !source.tensor.empty())
+    const Source &source = sources.of(shard.name);
+    runs.push_back(source.rows > 0 ? runsOfRows(rank, shard, source.rows)
+                                   : runsOf(rank, shard.global, shard.splits));
+    if (!source.tensor.empty())
       file.openParts(source.tensor, runs.back());
   }
   std::string unfit;

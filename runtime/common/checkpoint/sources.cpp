@@ -3,6 +3,7 @@
 #include "common/checkpoint/sources.h"
 
 #include "common/grouped.h"
+#include "common/tensors/tensor_shards.h"
 #include "partita_rt/state_names.h"
 
 namespace partita_rt {
@@ -61,6 +62,13 @@ Sources::Sources(const Program &program, const CheckpointFiles &file, int64_t sk
   for (const std::string &name : scalarStatesIn(file))
     if (!all.count(name))
       leftOut.push_back(name);
+  for (const Parameter &parameter : program.parameters)
+    for (const char *kind : {kWorkerError, kServerError}) {
+      std::string name = stateName(parameter.name, kind, [this](const std::string &other) {
+        return parameters.count(other) > 0;
+      });
+      oldErrors += file.tensors().count(name) && !all.count(name);
+    }
 }
 
 /// Has the checkpoint a moment of a parameter that is none of these states?
@@ -93,7 +101,7 @@ void Sources::compareTrained() {
   std::string first;
   bool hasAny = !nowFrozen.empty();
   for (const OptimizerState &state : program.optimizerStates) {
-    if (state.name == masterName(program.parameters[state.parameter]))
+    if (state.name == masterName(program.parameters[state.parameter]) || isError(state))
       continue;
     bool isThere = file.tensors().count(state.name) > 0;
     ++(isThere ? has : lacks)[size_t(state.parameter)];
@@ -148,11 +156,40 @@ Source Sources::ofParameter(const Parameter &parameter) {
   return own;
 }
 
+/// Is it what a compressed sum has left out? Its name says so, as the compiler makes it.
+bool Sources::isError(const OptimizerState &state) const {
+  for (const char *kind : {kWorkerError, kServerError})
+    if (state.name ==
+        stateName(program.parameters[state.parameter].name, kind,
+                  [this](const std::string &name) { return parameters.count(name) > 0; }))
+      return true;
+  return false;
+}
+
+Source Sources::ofError(const OptimizerState &state, const Shape &shape) {
+  auto entry = file.tensors().find(state.name);
+  if (entry == file.tensors().end()) {
+    ++newErrors;
+    return {"", state.dtype};
+  }
+  Shape there = shape;
+  if (state.rows > 0 && entry->second.shape.rank == shape.rank)
+    there.dims[0] = entry->second.shape.dims[0]; // of the ranks that have saved it
+  Source own = found(state.name, state.dtype, there);
+  if (there != shape) {
+    own.rows = there.dims[0];
+    ++shared;
+  }
+  return own;
+}
+
 Source Sources::ofState(const OptimizerState &state, const Parameter &parameter) {
   if (state.name == masterName(parameter) && !file.tensors().count(state.name)) {
     ++masters;
     return found(parameter.name, state.dtype, parameter.globalShape);
   }
+  if (isError(state))
+    return ofError(state, fullShape(state, parameter.globalShape));
   Source own = found(state.name, state.dtype, parameter.globalShape);
   states += own.dtype != state.dtype;
   return own;
@@ -183,6 +220,13 @@ std::string Sources::note() const {
     parts.push_back(counted(fromParameters, "parameter") + (rounds ? " rounded" : " widened"));
   if (states > 0)
     parts.push_back(counted(states, "optimizer state") + " converted");
+  if (shared > 0)
+    parts.push_back(counted(shared, "error") +
+                    " of compressed sums shared among another number of ranks");
+  if (newErrors > 0)
+    parts.push_back(counted(newErrors, "error") + " of compressed sums begin with 0");
+  if (oldErrors > 0)
+    parts.push_back("left out: " + counted(oldErrors, "error") + " of compressed sums");
   if (!startAnew.empty())
     parts.push_back((startAnew.size() == 1 ? "starts anew: " : "start anew: ") +
                     joined(startAnew, ", "));

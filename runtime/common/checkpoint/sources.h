@@ -6,6 +6,8 @@
 //     a master that is not there        is the exact value
 //     another optimizer state           is widened or rounded, if it has another type
 //     a scalar state that is not there  (a loss scale) starts with its initial value
+//     a compressed sum's error          that is not there starts with 0; of workers of another number, each gets an
+//                                       equal share of what all of them owed
 //
 // and what the program does not need is left out. A parameter that it trains needs its moments: one that
 // was frozen has none. A parameter of the same type is read as it is:
@@ -34,6 +36,7 @@ struct Source {
   DType dtype = DType::Float32; ///< there
   double initial = 0;           ///< of all elements, if it is not there
   bool mustStayFinite = false;  ///< no element may become infinite by being rounded
+  int64_t rows = 0; ///< not 0: the rows whose sum the program's rows take equal shares of
 };
 
 class Sources {
@@ -53,6 +56,8 @@ private:
   Source found(const std::string &tensor, DType wanted, const Shape &shape) const;
   Source ofParameter(const Parameter &parameter);
   Source ofState(const OptimizerState &state, const Parameter &parameter);
+  Source ofError(const OptimizerState &state, const Shape &shape);
+  bool isError(const OptimizerState &state) const;
   Source ofScalar(const ScalarState &state, int64_t skippedSteps);
 
   const Program &program;
@@ -65,7 +70,9 @@ private:
   int64_t fromMasters = 0, fromParameters = 0, masters = 0, states = 0;
   bool rounds = false;
   std::vector<std::string> startAnew, leftOut; ///< scalar states
-  std::vector<std::string> nowFrozen;          ///< parameters whose moments are left out
+  int64_t shared = 0, newErrors = 0,
+          oldErrors = 0; ///< of compressed sums: among other ranks, not there, not needed
+  std::vector<std::string> nowFrozen; ///< parameters whose moments are left out
 };
 
 } // namespace partita_rt

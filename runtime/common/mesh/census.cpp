@@ -47,26 +47,45 @@ Issued Issued::since(const Issued &before) const {
   return more;
 }
 
-void checkCensus(const Rank &rank, const Issued &step) {
+/// Is the row one of those that this step of training issues?
+static bool isOf(const CensusEntry &entry, int64_t step) {
+  return entry.after < step && (entry.until == 0 || step <= entry.until);
+}
+
+int64_t endOfPhase(const Stage &stage, int64_t step) {
+  int64_t end = INT64_MAX;
+  for (const CensusEntry &entry : stage.census)
+    for (int64_t bound : {entry.after, entry.until})
+      if (bound >= step)
+        end = std::min(end, bound);
+  return end;
+}
+
+void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
   const Program &program = *rank.program;
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
+  int64_t after = 0;
+  for (const CensusEntry &entry : census)
+    after = std::max(after, isOf(entry, number) ? entry.after : 0);
+  std::string behind = after ? " after step " + std::to_string(after) : "";
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds && group.ranks != 1; ++kind) {
       CollectiveCount announced;
       for (const CensusEntry &entry : census)
-        if (int(entry.kind) == kind && entry.group == name) {
+        if (int(entry.kind) == kind && entry.group == name && isOf(entry, number)) {
           announced.calls += entry.calls;
           announced.bytes += entry.bytes;
         }
       const CollectiveCount &issued = group.counts[kind];
       if (issued.calls != announced.calls || issued.bytes != announced.bytes)
-        fail("the first step%s issued %lld %s of %lld bytes over %s, the census announces %lld of "
-             "%lld bytes",
-             ofStage(program, rank.stageNumber).c_str(), (long long)issued.calls,
-             nameOf(CollectiveKind(kind)), (long long)issued.bytes, name.c_str(),
-             (long long)announced.calls, (long long)announced.bytes);
+        fail(
+            "the first step%s%s issued %lld %s of %lld bytes over %s, the census announces %lld of "
+            "%lld bytes",
+            ofStage(program, rank.stageNumber).c_str(), behind.c_str(), (long long)issued.calls,
+            nameOf(CollectiveKind(kind)), (long long)issued.bytes, name.c_str(),
+            (long long)announced.calls, (long long)announced.bytes);
     }
 }
 
@@ -139,6 +158,14 @@ void checkNothingUnderWay(const Rank &rank) {
   });
 }
 
+/// The steps that issue a row, if not all do.
+static std::string stepsOf(const CensusEntry &entry) {
+  std::string first = std::to_string(entry.after + 1);
+  if (entry.until)
+    return " in steps " + first + " to " + std::to_string(entry.until);
+  return entry.after ? " from step " + first + " on" : "";
+}
+
 std::string censusText(const Program &program) {
   std::string text;
   for (int number = 0; number < int(program.stages.size()); ++number) {
@@ -146,7 +173,8 @@ std::string censusText(const Program &program) {
     text += "collectives of one train_step, per rank" + ofStage(program, number) + ":\n";
     for (const CensusEntry &entry : census)
       text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.group +
-              ", " + grouped(entry.bytes) + " bytes: " + printable(entry.why) + "\n";
+              ", " + grouped(entry.bytes) + " bytes" + stepsOf(entry) + ": " +
+              printable(entry.why) + "\n";
     if (census.empty())
       text += "  none\n";
     const Table<MessageEntry> &messages = program.stages[number].messages;

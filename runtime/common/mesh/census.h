@@ -34,7 +34,10 @@ MessageCount announcedMessages(const Stage &stage, int channel);
 
 /// Throws Error if one step differs from the stage's census, or from its announced messages or
 /// transfers.
-void checkCensus(const Rank &rank, const Issued &step);
+/// `number` is that of the update that the step makes.
+void checkCensus(const Rank &rank, const Issued &step, int64_t number);
+/// Returns the last update, from this one on, until which all steps issue the same.
+int64_t endOfPhase(const Stage &stage, int64_t step);
 void checkMessages(const Rank &rank, const Issued &step);
 /// Throws Error if the ends of a channel have started different messages so far, for transports
 /// that do not compare them (NCCL). All ranks call it.

@@ -3,6 +3,7 @@
 #include "common/run/check_program.h"
 #include "common/mesh/census.h"
 #include "common/tensors/layout.h"
+#include "common/tensors/tensor_shards.h"
 
 #include <algorithm>
 #include <set>
@@ -248,8 +249,10 @@ void checkProgram(const Program &program) {
       fail("optimizer state %s belongs to parameter %d of %lld", state.name, state.parameter,
            (long long)program.parameters.size());
     std::string what = std::string("optimizer state ") + state.name;
-    checkShard(program, what, program.parameters[state.parameter].globalShape, state.localShape,
-               state.splits);
+    const Shape &own = program.parameters[state.parameter].globalShape;
+    if (state.rows < 0 || (state.rows > 0 && own.rank == kMaxDims))
+      fail("%s has %lld rows", what.c_str(), (long long)state.rows);
+    checkShard(program, what, fullShape(state, own), state.localShape, state.splits);
     checkHome(program, what, state, program.parameters[state.parameter].stages);
   }
   for (const ScalarState &state : program.scalarStates) {

@@ -76,6 +76,7 @@ struct Loop {
   /// Steps without an update: they do not advance the schedule. A program without a loss scale
   /// skips none, but the run that it continues may have.
   int64_t skipped;
+  int64_t checkedUntil = 0;   ///< the last update of which the census is known to be right
   bool countsSkipped = false; ///< does the program?
   int64_t gathered = 0;       ///< the step whose samples are in the inputs
   int64_t done;               ///< the last completed step
@@ -229,7 +230,7 @@ void Loop::step(int64_t number) {
   bool wantsGradients = first && !options.grads.empty();
   rank.gradientSink = wantsGradients ? &gradients : replicas.watch(number);
   std::optional<Issued> before;
-  if (first)
+  if (first || rank.update > checkedUntil) // what a step issues may differ from here on
     before.emplace(rank);
   call(rank, rank.stage->trainStep, [&] { gatherNext(number); });
   rank.gradientSink = nullptr;
@@ -244,9 +245,12 @@ void Loop::step(int64_t number) {
   checkNothingUnderWay(rank);
   if (!countsSkipped)
     rank.report.skippedSteps = skipped;
+  if (before) {
+    checkCensus(rank, Issued(rank).since(*before), rank.update);
+    checkedUntil = endOfPhase(*rank.stage, rank.update);
+  }
   if (first) {
     firstStep = Issued(rank).since(*before);
-    checkCensus(rank, *firstStep);
     checkMessages(rank, *firstStep);
     compareEnds(rank);
     checkTransfers(rank, firstStep->transfers);

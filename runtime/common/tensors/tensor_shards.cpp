@@ -12,6 +12,16 @@ static void *dataIfHeld(const Rank &rank, const Tensor &tensor, const StageSet &
   return stages.contains(rank.stageNumber) ? rank.dataOf(tensor) : nullptr;
 }
 
+Shape fullShape(const OptimizerState &state, const Shape &parameter) {
+  if (state.rows == 0)
+    return parameter;
+  Shape full;
+  full.rank = parameter.rank + 1;
+  full.dims[0] = state.rows;
+  std::copy_n(parameter.dims, parameter.rank, full.dims + 1);
+  return full;
+}
+
 std::vector<TensorShard> parameterShards(const Rank &rank) {
   std::vector<TensorShard> shards;
   for (const Parameter &p : rank.program->parameters)
@@ -25,8 +35,9 @@ std::vector<TensorShard> persistentShards(const Rank &rank) {
   std::vector<TensorShard> shards = parameterShards(rank);
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
-    shards.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
-                      dataIfHeld(rank, state, p.stages), p.stages, state.home});
+    shards.push_back({state.name, state.dtype, fullShape(state, p.globalShape), state.localShape,
+                      state.splits, dataIfHeld(rank, state, p.stages), p.stages, state.home,
+                      state.rows});
   }
   for (const ScalarState &state : program.scalarStates)
     shards.push_back({state.name,
@@ -156,6 +167,23 @@ std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &spli
   if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks come one after another
     std::sort(runs.begin(), runs.end(), before);
   return runs;
+}
+
+std::vector<Run> runsOfRows(const Rank &rank, const TensorShard &shard, int64_t rows) {
+  Shape row;
+  row.rank = shard.global.rank - 1;
+  std::copy_n(shard.global.dims + 1, row.rank, row.dims);
+  Splits splits;
+  for (Split split : shard.splits)
+    if (split.dim != 0) {
+      split.dim -= split.dim == kFlat ? 0 : 1;
+      splits.list[splits.count++] = split;
+    }
+  std::vector<Run> ofRow = runsOf(rank, row, splits), all;
+  for (int64_t number = 0; number < rows; ++number)
+    for (const Run &run : ofRow)
+      all.push_back({number * row.elements() + run.global, run.local, run.count});
+  return all;
 }
 
 } // namespace partita_rt

@@ -17,7 +17,11 @@ struct TensorShard {
   void *data; ///< null if the rank's stage does not hold it
   StageSet stages;
   Home home = Home::Device;
+  int64_t rows = 0; ///< OptimizerState::rows
 };
+
+/// Returns a state's full shape, of a parameter of this one.
+Shape fullShape(const OptimizerState &state, const Shape &parameter);
 
 /// Returns all parameters of the program, in the same order on every rank.
 std::vector<TensorShard> parameterShards(const Rank &rank);
@@ -51,6 +55,8 @@ struct Run {
 /// Returns the runs of this rank's shard without its padding, in the order of the full tensor. In
 /// the shard their order differs if it is split within blocks of unequal sizes.
 std::vector<Run> runsOf(const Rank &rank, const Shape &shape, const Splits &splits);
+/// The same of every row of a tensor of so many, whatever row is the rank's own: a run of each is at the same place of the shard.
+std::vector<Run> runsOfRows(const Rank &rank, const TensorShard &shard, int64_t rows);
 
 } // namespace partita_rt
 

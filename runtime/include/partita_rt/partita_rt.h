@@ -10,6 +10,7 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 #include "partita_rt/math.h"
+#include "partita_rt/one_bit.h"
 #include "partita_rt/program.h"
 #include "partita_rt/transfer.h"
 #include "partita_rt/types.h"

@@ -189,7 +189,7 @@ struct Parameter {
 };
 
 /// A persistent tensor of optimizer state, on the stages of its parameter. Its full shape is the
-/// parameter's; a rank may hold a smaller shard.
+/// parameter's, but for `rows`; a rank may hold a smaller shard.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
@@ -198,6 +198,9 @@ struct OptimizerState {
   int64_t offset;
   Home home = Home::Device;
   DType dtype = DType::Float32; ///< or Float16, BFloat16
+  /// Not 0: each of so many ranks has a row, its term of a sum, and the full shape has a first dimension of rows. Another
+  /// number of ranks takes equal shares of the sum from a checkpoint.
+  int64_t rows = 0;
 };
 
 /// A persistent scalar (loss scale, ...), or a small tensor, that is equal on all ranks and saved in
@@ -233,6 +236,8 @@ struct CensusEntry {
   int64_t calls;     ///< per train_step
   int64_t bytes;     ///< per train_step, as counted by collectives.h
   const char *why;   ///< the name of the node that requires it
+  int64_t after = 0; ///< issued in the steps behind this one,
+  int64_t until = 0; ///< and up to this one; 0: in all further ones
 };
 
 /// Messages that one rank of a stage sends or receives, depending on its end, over a channel during

@@ -12,6 +12,9 @@ namespace partita_rt {
 
 constexpr char kStateEnding[] = ".state";
 constexpr char kMaster[] = "master";
+/// What a compressed sum has left out so far, of the rank as a worker and as a server (one_bit.h).
+constexpr char kWorkerError[] = "worker";
+constexpr char kServerError[] = "server";
 /// The scalar state of programs of --precision fp8.
 constexpr char kFp8Maxima[] = "fp8.maxima";
 

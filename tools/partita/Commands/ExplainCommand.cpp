@@ -266,6 +266,22 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
   return manifest;
 }
 
+/// The census of a collective's function, of each phase of training in which it differs.
+static json::Array censusesOf(json::Object &manifest, ArrayRef<Collective> ofStage,
+                              const Collective &of) {
+  json::Array result;
+  for (analysis::Steps steps : analysis::phasesOf(ofStage)) {
+    json::Object entry =
+        Census::of(ofStage, of.function, layerRangesOf(manifest, of.stage), steps).toJson();
+    if (of.stage >= 0)
+      entry["stage"] = of.stage;
+    result.push_back(std::move(entry));
+    if (of.function != train::nameOf(train::EntryPoint::TrainStep))
+      break;
+  }
+  return result;
+}
+
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
                       const std::optional<stages::Timeline> &timeline) {
   json::Object result;
@@ -277,14 +293,9 @@ static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
   for (const std::vector<Collective> &ofStage : byStage(collectives)) {
     std::set<std::string> functions;
     for (const Collective &collective : ofStage)
-      if (functions.insert(collective.function).second) {
-        json::Object entry =
-            Census::of(ofStage, collective.function, layerRangesOf(manifest, collective.stage))
-                .toJson();
-        if (collective.stage >= 0)
-          entry["stage"] = collective.stage;
-        census.push_back(std::move(entry));
-      }
+      if (functions.insert(collective.function).second)
+        for (const json::Value &entry : censusesOf(manifest, ofStage, collective))
+          census.push_back(entry);
   }
   result["census"] = std::move(census);
   if (timeline)

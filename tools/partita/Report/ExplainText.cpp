@@ -75,7 +75,7 @@ static void printCensus(raw_ostream &os, const Census &census) {
   for (const auto &row : rows)
     first = std::max(first, row[0].size()), second = std::max(second, row[1].size());
   os << "\nCensus of " << census.function << ", per rank"
-     << (census.microBatches > 1 ? " and micro-batch" : "") << '\n';
+     << (census.microBatches > 1 ? " and micro-batch" : "") << census.steps.text() << '\n';
   auto line = [&](StringRef a, StringRef b, StringRef c) {
     os << "  " << left_justify(a, first) << "  " << left_justify(b, second) << "  " << c << '\n';
   };
@@ -107,7 +107,7 @@ static std::vector<Told> merge(ArrayRef<const Collective *> collectives, bool al
   for (const Collective *c : collectives) {
     bool bucket = c->place == Gradients;
     keys.push_back(bucket && !all ? std::string(c->row().name) + "\n" + c->axis + "\n" + c->type +
-                                        "\n" + c->seed
+                                        "\n" + c->seed + "\n" + c->steps.text()
                                   : c->shape() + "\n" + c->node);
     auto [found, isNew] = merged.try_emplace(keys.back(), Told{*c});
     Told &told = found->second;
@@ -128,6 +128,7 @@ static void print(raw_ostream &os, const Told &told) {
                 told.calls / share, c.row().name, c.axis, grouped(told.bytes / share));
   if (c.type != "float32")
     os << " of " << c.type;
+  os << c.steps.text();
   if (gradients || c.tensors > 1)
     os << ", " << (gradients ? told.tensors : c.tensors)
        << (gradients && told.tensors == 1 ? " tensor" : " tensors");
@@ -151,9 +152,10 @@ static void printReasons(raw_ostream &os, ArrayRef<Collective> collectives, Stri
     if (c.function == function)
       places[c.place].push_back(&c);
   std::vector<int64_t> order;
-  for (int64_t place : Census::of(collectives, function).inOrder())
-    if (places.count(place))
-      order.push_back(place);
+  for (Steps steps : phasesOf(collectives))
+    for (int64_t place : Census::of(collectives, function, {}, steps).inOrder())
+      if (places.count(place) && !is_contained(order, place))
+        order.push_back(place);
   auto signature = [&](int64_t place) {
     std::string text = all ? std::to_string(place) : "";
     for (const Collective *c : places[place])
@@ -179,6 +181,10 @@ void partita::tool::explainCollectives(raw_ostream &os, ArrayRef<Collective> col
     os << "\nNo collectives of " << function << '\n';
     return;
   }
-  printCensus(os, Census::of(collectives, function, ranges));
+  std::vector<Steps> phases = phasesOf(collectives);
+  if (function != train::nameOf(train::EntryPoint::TrainStep))
+    phases.resize(1);
+  for (Steps steps : phases)
+    printCensus(os, Census::of(collectives, function, ranges, steps));
   printReasons(os, collectives, function, all);
 }

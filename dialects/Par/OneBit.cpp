@@ -1,0 +1,133 @@
+//===- OneBit.cpp - sums that send a bit per element ------------------------------------------===//
+
+#include "dialects/Par/OneBit.h"
+#include "runtime/include/partita_rt/one_bit_shapes.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::par;
+
+#define GET_OP_CLASSES
+#include "dialects/Par/OneBit.cpp.inc"
+
+/// The layout of the sum of a value that is a partial sum over the axis alone.
+static std::optional<Layout> sumOf(Type value, StringAttr axis) {
+  Layout layout = Layout::of(value);
+  if (layout.kind(axis) != Kind::Partial || layout.partial.size() != 1)
+    return std::nullopt;
+  layout.set(axis, Kind::Invariant);
+  return layout;
+}
+
+static RankedTensorType typeOf(const Layout &layout, Type value, MeshAttr mesh) {
+  auto type = layout.localType(getElementTypeOrSelf(value), mesh, [](const Twine &) {});
+  return succeeded(type) ? *type : RankedTensorType();
+}
+
+RankedTensorType OneBitAllReduceOp::workerType(Type value, StringAttr axis, MeshAttr mesh) {
+  std::optional<Layout> layout = sumOf(value, axis);
+  if (!layout || layout->shape.empty() || !layout->flat.empty())
+    return {};
+  layout->shape.insert(layout->shape.begin(), mesh.sizeOf(axis));
+  layout->splits.insert(layout->splits.begin(), DimSplit());
+  layout->shard(axis, 0, 1);
+  return typeOf(*layout, value, mesh);
+}
+
+RankedTensorType OneBitAllReduceOp::serverType(Type value, StringAttr axis, MeshAttr mesh) {
+  std::optional<Layout> layout = sumOf(value, axis);
+  if (!layout || layout->shape.empty() || !layout->flat.empty())
+    return {};
+  layout->set(axis, Kind::Flat);
+  return typeOf(*layout, value, mesh);
+}
+
+int64_t OneBitAllReduceOp::getBlockBytes() {
+  int64_t bytes = 0, ranks = getRankCount();
+  for (Value value : getValues())
+    bytes +=
+        partita_rt::oneBitBytes(cast<RankedTensorType>(value.getType()).getNumElements(), ranks);
+  return bytes;
+}
+
+/// One rank alone compresses nothing.
+LaterCollectives OneBitAllReduceOp::getLater() {
+  int64_t ranks = getRankCount();
+  if (ranks == 1)
+    return {};
+  auto bytes = [&](CollectiveKind kind) {
+    return std::pair(kind, partita_rt::wireBytes(kind, getBlockBytes(), ranks));
+  };
+  return {static_cast<int64_t>(getExact()),
+          "bits",
+          {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)}};
+}
+
+/// Checks the number of the step and the last one that is exact.
+static LogicalResult verifySteps(Operation *op, Value t, int64_t exact) {
+  if (exact < 0)
+    return op->emitOpError() << "is exact until step " << exact << ", expected a number from 0 on";
+  auto type = cast<RankedTensorType>(t.getType());
+  if (type.getRank() == 0 && type.getElementType().isF32() && !type.getEncoding())
+    return success();
+  return op->emitOpError() << "decides by a step's number of type " << type
+                           << ", which is not one f32 that all ranks have";
+}
+
+LogicalResult OneBitAllReduceOp::verify() {
+  if (failed(verifyAxis(*this, getAxisAttr())) ||
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+    return failure();
+  if (getOperands_().size() % 3 != 0 || getOperands_().empty() ||
+      getOperands_().size() != getResults_().size())
+    return emitOpError() << "needs values, as many errors of workers and of servers, and a result "
+                            "for each; it has "
+                         << getOperands_().size() << " operands and " << getResults_().size()
+                         << " results";
+  MeshAttr mesh = MeshAttr::of(*this);
+  for (size_t i = 0; i < getCount(); ++i) {
+    auto value = cast<RankedTensorType>(getValues()[i].getType());
+    std::optional<Layout> sum = sumOf(value, getAxisAttr());
+    if (!sum)
+      return emitOpError() << "over " << getAxisAttr()
+                           << " expects partial sums over this axis alone, found " << value
+                           << "; sum over other axes first, exactly";
+    if (!value.getElementType().isF32())
+      return emitOpError() << "compresses f32, found " << value;
+    RankedTensorType worker = workerType(value, getAxisAttr(), mesh),
+                     server = serverType(value, getAxisAttr(), mesh);
+    if (!worker || !server)
+      return emitOpError() << "has no shards of " << value
+                           << ": a scalar has none, and flat shards no more";
+    std::pair<Type, Type> found[] = {{worker, getWorkers()[i].getType()},
+                                     {server, getServers()[i].getType()},
+                                     {withLayout(value, *sum), getResults_()[i].getType()},
+                                     {worker, getResults_()[getCount() + i].getType()},
+                                     {server, getResults_()[2 * getCount() + i].getType()}};
+    for (auto [expected, type] : found)
+      if (type != expected)
+        return emitOpError() << "of " << value << " over " << getAxisAttr() << " expects "
+                             << expected << ", found " << type;
+  }
+  return success();
+}
+
+LogicalResult OneBitTermOp::verify() {
+  if (failed(verifyAxis(*this, getAxisAttr())) ||
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+    return failure();
+  std::optional<Layout> sum = sumOf(getTerm().getType(), getAxisAttr());
+  if (!sum)
+    return emitOpError() << "over " << getAxisAttr()
+                         << " expects a partial sum over this axis alone, found "
+                         << getTerm().getType();
+  if (Type mean = withLayout(getTerm().getType(), *sum); getMean().getType() != mean)
+    return emitOpError() << "of " << getTerm().getType() << " expects a mean of type " << mean
+                         << ", found " << getMean().getType();
+  if (getResult().getType() != getTerm().getType())
+    return emitOpError() << "yields " << getTerm().getType() << ", not " << getResult().getType();
+  double beta = getBeta().convertToDouble();
+  if (!(beta >= 0 && beta < 1))
+    return emitOpError() << "keeps " << beta << " of a mean, expected a number in [0, 1)";
+  return success();
+}

@@ -1,0 +1,75 @@
+//===- OneBit.td - sums that send a bit per element -----------------------------------------------===//
+//
+// Ops of the dialect with a header of their own, because few passes know them (OneBit.h).
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PAR_ONE_BIT
+#define PARTITA_PAR_ONE_BIT
+
+include "dialects/Par/Par.td"
+
+def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface]> {
+  let summary = "sum over the ranks of an axis, after the first steps with one bit per element: partial -> invariant";
+  let description = [{
+    The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) with what its compression has left out so far. Operands: n values, the
+    errors of this rank as their worker, and its errors as a server, of the chunk of every value that it sums up; then `t`, the number of
+    the step. Results: the sums, and the new errors. While t <= `exact`, it is `par.all_reduce`, and errors stay.
+
+    Errors are states of a step. A worker's has the shape of the value, with a first dimension that the axis splits: of N ranks each has a
+    row. A server's is a flat shard. So types, checkpoints and the interpreter know what each rank holds. The rows' sum is what compression owes;
+    the sums of a program are kept if another number of ranks takes shares of it.
+
+    x: a rank's value and its worker's error; s(x) = |x| / sqrt(n) of n elements; sign(0) = 1:
+
+        worker' = x - s(x) sign(x);  y = sum over ranks of s(x) sign(x), plus the server's error
+        server' = y - s(y) sign(y);  result = s(y) sign(y), by chunk
+
+    If a rank's scale is no finite number, all results are NaN on all ranks, and all errors stay. One rank alone compresses nothing.
+
+        %sum, %worker1, %server1 = par.one_bit_all_reduce %x, %worker, %server at %t : tensor<f32> over "dp" exact until 10
+           : (tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
+           -> (tensor<5xf32>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands_, AnyRankedTensor:$t, StrAttr:$axis, I64Attr:$exact, OptionalAttr<StrAttr>:$reason);
+  let results = (outs Variadic<AnyRankedTensor>:$results_);
+  let assemblyFormat = [{
+    $operands_ `at` $t `:` type($t) `over` $axis `exact` `until` $exact (`because` $reason^)? attr-dict `:` functional-type($operands_, $results_)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The number of values that are summed.
+    size_t getCount() { return getOperands_().size() / 3; }
+    ::mlir::OperandRange getValues() { return getOperands_().take_front(getCount()); }
+    ::mlir::OperandRange getWorkers() { return getOperands_().slice(getCount(), getCount()); }
+    ::mlir::OperandRange getServers() { return getOperands_().take_back(getCount()); }
+    /// The types of the errors of a value of this type; null if it has none: a scalar, or a value that is not a sum over the axis alone.
+    static ::mlir::RankedTensorType workerType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
+    static ::mlir::RankedTensorType serverType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
+    //===-- CollectiveInterface: an all-reduce of the values, then an all-to-all and an all-gather of blocks
+    int64_t getTensorCount() { return getCount(); }
+    int64_t getWireBytes() { return ::partita::bytesOf(getValues().getTypes()); }
+    ::partita::LaterCollectives getLater();
+    /// Bytes of one rank's block: a scale and a chunk's bits of each value (partita_rt/one_bit.h).
+    int64_t getBlockBytes();
+  }] # CollectiveOverAxis<"AllReduce">.declaration;
+}
+
+def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
+  let summary = "a rank's term of a running mean that it updates by its term of a sum: partial -> partial";
+  let description = [{
+    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) G, namely m / N + (1 - beta) (g - m / N) for N ranks. While
+    t <= `exact`, it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv 2102.02888, section 3).
+
+        %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10
+           : tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<5xf32> -> tensor<5xf32, #par.place<[5], partial [dp]>>
+  }];
+  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, I64Attr:$exact);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` `until` $exact attr-dict `:` type($term) `,` type($mean) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // PARTITA_PAR_ONE_BIT

@@ -1,0 +1,149 @@
+//===- OneBit.cpp - sums that send a bit per element ------------------------------------------===//
+//
+// The arithmetic of the runtime's oneBitAllReduce (partita_rt/one_bit.h), in double precision. It is
+// the oracle of programs that compress: they do not compute what the exact program does.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Interp/OneBit.h"
+#include "dialects/Par/OneBit.h"
+#include "lib/Interp/Execution.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+using RankInputs = ArrayRef<RankTensors>;
+using RankOutputs = MutableArrayRef<RankTensors>;
+
+namespace {
+
+/// Some elements as their signs, +1 for 0, times their scale.
+std::vector<double> compressed(ArrayRef<double> x) {
+  double squares = 0;
+  for (double each : x)
+    squares += each * each;
+  double scale = x.empty() ? 0 : std::sqrt(squares / static_cast<double>(x.size()));
+  std::vector<double> result;
+  for (double each : x)
+    result.push_back(each >= 0 ? scale : -scale);
+  return result;
+}
+
+bool areFinite(ArrayRef<double> values) {
+  return llvm::all_of(values, [](double each) { return std::isfinite(each); });
+}
+
+/// One value of a group of ranks: what these send, and what comes of it.
+struct OneBitExchange {
+  SmallVector<Tensor> workers, servers; ///< the new errors, by rank
+  SmallVector<std::vector<double>> sent;
+  Tensor sum;
+
+  OneBitExchange(ArrayRef<int64_t> group, const RankTensors &values,
+                 const RankTensors &workerErrors, const RankTensors &serverErrors) {
+    for (int64_t rank : group) {
+      std::vector<double> x = values[rank]->reals;
+      for (auto [element, error] : llvm::zip_equal(x, workerErrors[rank]->reals))
+        element += error;
+      sent.push_back(compressed(x));
+      workers.push_back(*workerErrors[rank]);
+      servers.push_back(*serverErrors[rank]);
+      for (auto [error, element, out] : llvm::zip_equal(workers.back().reals, x, sent.back()))
+        error = element - out;
+    }
+    sum = *values[group.front()];
+  }
+
+  /// Sums up each rank's chunk, the last ones of which are shorter, and compresses it.
+  void serve() {
+    for (auto [rank, server] : llvm::enumerate(servers)) {
+      int64_t first = std::min<int64_t>(static_cast<int64_t>(rank) * server.size(), sum.size()),
+              count = std::min<int64_t>(server.size(), sum.size() - first);
+      std::vector<double> y(server.reals.begin(), server.reals.begin() + count);
+      for (const std::vector<double> &each : sent)
+        for (int64_t i = 0; i < count; ++i)
+          y[i] += each[first + i];
+      std::vector<double> total = compressed(y);
+      for (int64_t i = 0; i < count; ++i) {
+        server.reals[i] = y[i] - total[i];
+        sum.reals[first + i] = total[i];
+      }
+    }
+  }
+};
+
+LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, RankInputs in,
+                              RankOutputs out) {
+  size_t count = op.getCount();
+  int64_t ranks = execution.rankCount();
+  for (RankTensors &result : out)
+    result.resize(ranks);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
+    if (group.front() != rank)
+      continue;
+    if (group.size() == 1 || in.back()[rank]->number(0) <= static_cast<double>(op.getExact()))
+      continue; // below
+    std::vector<OneBitExchange> exchanges;
+    bool finite = true;
+    for (size_t i = 0; i < count; ++i) {
+      exchanges.emplace_back(group, in[i], in[count + i], in[2 * count + i]);
+      for (const std::vector<double> &each : exchanges.back().sent)
+        finite &= areFinite(each);
+    }
+    for (auto [i, exchange] : llvm::enumerate(exchanges)) {
+      if (finite)
+        exchange.serve();
+      else
+        exchange.sum.reals.assign(exchange.sum.reals.size(), NAN);
+      auto sum = std::make_shared<Tensor>(std::move(exchange.sum));
+      for (auto [position, member] : llvm::enumerate(group)) {
+        out[i][member] = sum;
+        out[count + i][member] =
+            finite ? std::make_shared<const Tensor>(std::move(exchange.workers[position]))
+                   : in[count + i][member];
+        out[2 * count + i][member] =
+            finite ? std::make_shared<const Tensor>(std::move(exchange.servers[position]))
+                   : in[2 * count + i][member];
+      }
+    }
+  }
+  // Groups that have not compressed: an exact sum, and the errors as they were.
+  for (size_t i = 0; i < count; ++i) {
+    RankTensors exact = sumOverGroups(execution.mesh(), op.getAxis(), in[i]);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      if (!out[i][rank]) {
+        out[i][rank] = exact[rank];
+        out[count + i][rank] = in[count + i][rank];
+        out[2 * count + i][rank] = in[2 * count + i][rank];
+      }
+  }
+  return success();
+}
+
+LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs in,
+                         RankOutputs out) {
+  if (in[2].front()->number(0) <= static_cast<double>(op.getExact())) {
+    out[0] = in[0];
+    return success();
+  }
+  auto ranks = static_cast<double>(execution.mesh().sizeOf(op.getAxis()));
+  double keep = 1 - op.getBeta().convertToDouble();
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor term = *in[0][rank];
+    for (int64_t i = 0; i < term.size(); ++i) {
+      double share = in[1][rank]->number(i) / ranks;
+      term.setNumber(i, share + keep * (term.number(i) - share));
+    }
+    out[0].push_back(std::make_shared<Tensor>(std::move(term)));
+  }
+  return success();
+}
+
+} // namespace
+
+void partita::interp::addOneBitKernels(KernelTable &table) {
+  table.addRanks<par::OneBitAllReduceOp>(oneBitAllReduce);
+  table.addRanks<par::OneBitTermOp>(oneBitTerm);
+}

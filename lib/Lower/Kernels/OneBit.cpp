@@ -1,0 +1,65 @@
+//===- OneBit.cpp - sums that send a bit per element ------------------------------------------===//
+//
+// A sum works in place, on its values in the arena and on errors where the program keeps them; what
+// ranks send is in its workspace.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/OneBit.h"
+#include "partita/Analysis/Collectives.h"
+#include "partita/Lower/Lowering.h"
+#include "runtime/include/partita_rt/one_bit_shapes.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+struct OneBitTerm : KernelInterface::ExternalModel<OneBitTerm, par::OneBitTermOp> {
+  StringRef resultName(Operation *, unsigned) const { return "term"; }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto term = cast<par::OneBitTermOp>(op);
+    l.create<rt::OneBitTermOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
+                               l.elements(term.getResult()), par::ranksOver(op, term.getAxisAttr()),
+                               l.shared.unlessShared("beta1", term.getBetaAttr()), term.getExact());
+    return success();
+  }
+};
+
+struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduceOp> {
+  StringRef resultName(Operation *op, unsigned result) const {
+    return result < cast<par::OneBitAllReduceOp>(op).getCount() ? "sum" : "error";
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const { return {result}; }
+  int64_t workspaceElements(Operation *op) const { // of floats
+    auto sum = cast<par::OneBitAllReduceOp>(op);
+    return llvm::divideCeil(partita_rt::oneBitScratch(sum.getBlockBytes(), sum.getRankCount()), 4);
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto sum = cast<par::OneBitAllReduceOp>(op);
+    FailureOr<std::string> communicator = rt::communicatorOf(op);
+    if (failed(communicator))
+      return failure();
+    SmallVector<int64_t> counts;
+    for (Value value : sum.getValues())
+      counts.push_back(l.elements(value));
+    SmallVector<Value> buffers;
+    for (auto [operand, result] : llvm::zip(sum.getOperands_(), sum.getResults())) {
+      if (!l.samePlace(operand, result))
+        l.copy(l.buffer(result), l.view(result), operand);
+      buffers.push_back(l.buffer(result));
+    }
+    l.create<rt::OneBitAllReduceOp>(buffers, l.buffer(sum.getT()), l.scratch(), sum.getExact(),
+                                    counts, *communicator, analysis::nameOf(op));
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachOneBitSums(MLIRContext *context) {
+  par::OneBitTermOp::attachInterface<OneBitTerm>(*context);
+  par::OneBitAllReduceOp::attachInterface<OneBitSum>(*context);
+}

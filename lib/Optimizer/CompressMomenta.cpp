@@ -1,0 +1,253 @@
+//===- CompressMomenta.cpp - sums of momenta, with a bit per element -------------------------===//
+//
+// What 1-bit Adam communicates. The updates keep their arithmetic: from the step after the warm-up
+// on, what takes the gradient's place is the new momentum.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Par/OneBit.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Target.h"
+#include "dialects/Train/Tensors.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Optimizer/Passes.h"
+#include "runtime/include/partita_rt/state_names.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+namespace partita {
+#define GEN_PASS_DEF_COMPRESSMOMENTAPASS
+#include "partita/Optimizer/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// An update, the sum over ranks that its gradient is, and the states that the sum's compression needs.
+struct Compressed {
+  train::OneBitAdamOp update;
+  par::AllReduceOp sum;
+  Value momentum;
+  RankedTensorType worker, server; ///< types of the errors
+  std::string workerName, serverName;
+  Value term() const { return par::AllReduceOp(sum).getValues()[0]; }
+};
+
+struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta> {
+  using CompressMomentaPassBase::CompressMomentaPassBase;
+
+  void runOnOperation() override {
+    mesh = par::MeshAttr::of(getOperation());
+    SmallVector<train::OneBitAdamOp> updates;
+    getOperation().walk([&](train::OneBitAdamOp update) { updates.push_back(update); });
+    if (updates.empty() || !mesh ||
+        llvm::none_of(mesh.getAxes(), [&](StringAttr axis) { return splitsBatch(axis); }))
+      return; // no rank has a gradient of its own samples
+    SmallVector<Compressed> wanted;
+    if (failed(checkProgram(updates.front())))
+      return signalPassFailure();
+    for (train::OneBitAdamOp update : updates)
+      if (failed(collect(update, wanted)))
+        return signalPassFailure();
+    if (wanted.empty())
+      return;
+    compressed += wanted.size();
+    makeErrors(wanted);
+    if (failed(gatherOperands(wanted)))
+      return signalPassFailure();
+    rewrite(wanted);
+  }
+
+private:
+  static InFlightDiagnostic refuse(train::OneBitAdamOp update) {
+    return update.emitError() << "onebit-adam over several ranks ";
+  }
+
+  bool splitsBatch(StringAttr axis) const {
+    return mesh.sizeOf(axis) > 1 && par::splits(axis, par::Splits::Batch);
+  }
+
+  /// Fails if the errors that compression leaves have no place to stay.
+  LogicalResult checkProgram(train::OneBitAdamOp first) {
+    for (StringAttr axis : mesh.getAxes())
+      if (splitsBatch(axis) && axis != "dp")
+        return refuse(first) << "compresses momenta that every rank has in full, and "
+                             << axis.getValue() << " shards them; use --mesh dp=N";
+    if (rt::Target::of(getOperation()).queuesWork())
+      return refuse(first) << "has no kernels for GPUs that pack signs into bits; use --target cpu";
+    if (getOperation()->hasAttr(pipe::PipeDialect::kStages))
+      return refuse(first) << "takes no pipeline stages; use --mesh dp=N alone";
+    if (stage != 0)
+      return refuse(first)
+             << "compresses momenta that every rank has in full; use --zero-stage 0, not "
+             << stage.getValue();
+    return success();
+  }
+
+  /// Adds an update whose gradient is a sum over dp; one that every rank has by itself is left.
+  LogicalResult collect(train::OneBitAdamOp update, SmallVectorImpl<Compressed> &wanted) {
+    if (!getElementTypeOrSelf(update.getValue().getType()).isF32() || update.getRounded())
+      return refuse(update) << "compresses float32; use --precision float32";
+    if (update.getGradientScale())
+      return refuse(update) << "compresses what each rank has before the sum, of which no norm is "
+                               "known; leave out --clip and --loss-scale";
+    auto sum = update.getGradient().getDefiningOp<par::AllReduceOp>();
+    sum = sum ? withDataLast(sum) : sum;
+    if (!sum || sum.getAxis() != "dp")
+      return success();
+    auto momentum = update.getStateValues()[0].getDefiningOp<train::ReadOp>();
+    if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
+        momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
+      return refuse(update) << "needs a sum and a momentum for each parameter, in its own function";
+    Type term = sum.getValues()[0].getType();
+    if (cast<RankedTensorType>(term).getRank() == 0) // a bit and a scale are all of one element
+      return success();
+    RankedTensorType worker = par::OneBitAllReduceOp::workerType(term, sum.getAxisAttr(), mesh),
+                     server = par::OneBitAllReduceOp::serverType(term, sum.getAxisAttr(), mesh);
+    if (!worker || !server)
+      return refuse(update) << "takes parameters that no rank has a shard of; the gradient here is "
+                            << term << "; use --mesh dp=N alone";
+    wanted.push_back({update, sum, momentum, worker, server, "", ""});
+    return success();
+  }
+
+  /// Sums over several axes may be taken in any order: moves the one over dp behind the others, and returns it.
+  static par::AllReduceOp withDataLast(par::AllReduceOp last) {
+    auto first = last.getValues()[0].getDefiningOp<par::AllReduceOp>();
+    if (last.getAxis() == "dp" || !first || first.getAxis() != "dp" || !first->hasOneUse() ||
+        first.getValues().size() != 1 || last.getValues().size() != 1)
+      return last;
+    par::Layout layout = par::Layout::of(first.getValues()[0].getType());
+    layout.set(last.getAxisAttr(), par::Kind::Invariant);
+    OpBuilder builder(last);
+    auto inner = par::AllReduceOp::create(
+        builder, last.getLoc(), TypeRange(par::withLayout(first.getValues()[0].getType(), layout)),
+        first.getValues(), last.getAxisAttr(), last.getReasonAttr());
+    auto outer =
+        par::AllReduceOp::create(builder, first.getLoc(), last.getResultTypes(), inner.getResults(),
+                                 first.getAxisAttr(), first.getReasonAttr());
+    last.replaceAllUsesWith(outer.getResults());
+    last.erase();
+    first.erase();
+    return withDataLast(outer);
+  }
+
+  //===-- States
+
+  /// Creates the states of what compression leaves out; each begins with zeros.
+  void makeErrors(MutableArrayRef<Compressed> wanted) {
+    SymbolTable symbols(getOperation());
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      parameterNames.insert(parameter.getModelName());
+    if (auto init = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Init))
+      init.walk([&](train::WriteOp write) { initialWrites[write.getSymbol()].push_back(write); });
+    for (Compressed &each : wanted) {
+      each.workerName = makeState(each, partita_rt::kWorkerError, each.worker, symbols);
+      each.serverName = makeState(each, partita_rt::kServerError, each.server, symbols);
+    }
+  }
+
+  /// Creates a state, and its initial value behind the momentum's. Returns its name.
+  std::string makeState(const Compressed &of, StringRef kind, RankedTensorType type,
+                        SymbolTable &symbols) {
+    train::StateOp momentum = train::stateReadBy(of.momentum);
+    auto parameter = symbols.lookup<train::ParameterOp>(*momentum.getOf());
+    std::string name = partita_rt::stateName(
+        parameter.getModelName().str(), kind.str(),
+        [&](const std::string &other) { return parameterNames.contains(other); });
+    OpBuilder builder(momentum);
+    builder.setInsertionPointAfter(momentum);
+    auto state =
+        train::StateOp::create(builder, parameter.getLoc(), name, par::fullType(type), APFloat(0.0),
+                               momentum.getOfAttr(), builder.getStringAttr(kind));
+    symbols.insert(state);
+    for (train::WriteOp write : initialWrites.lookup(momentum.getSymName())) {
+      builder.setInsertionPointAfter(write);
+      auto zeros = train::InitialValueOp::create(builder, write.getLoc(), type,
+                                                 FlatSymbolRefAttr::get(state.getSymNameAttr()));
+      train::WriteOp::create(builder, write.getLoc(), state.getSymName(), zeros);
+    }
+    return state.getSymName().str();
+  }
+
+  //===-- The sum
+
+  static Value numberOf(train::OneBitAdamOp update) { return update.getScalarValues()[1]; }
+
+  /// Finds the place of the sum, where all gradients are there and none is used, and moves before it what it needs.
+  LogicalResult gatherOperands(ArrayRef<Compressed> wanted) {
+    train::OneBitAdamOp first = wanted.front().update;
+    place = first;
+    for (Compressed each : wanted) {
+      if (each.update->getBlock() != first->getBlock() ||
+          each.update.getFreeze() != first.getFreeze())
+        return refuse(each.update) << "sums all momenta at once: their updates are in one "
+                                      "function, and freeze after the same step";
+      if (each.update->isBeforeInBlock(place))
+        place = each.update;
+    }
+    for (const Compressed &each : wanted) {
+      each.momentum.getDefiningOp()->moveBefore(place);
+      Operation *number = numberOf(each.update).getDefiningOp(),
+                *term = each.term().getDefiningOp();
+      if (number && !number->isBeforeInBlock(place))
+        number->moveBefore(place);
+      if (term && term->getBlock() == place->getBlock() && !term->isBeforeInBlock(place))
+        return refuse(each.update) << "needs all gradients before the first update";
+    }
+    return success();
+  }
+
+  /// One sum for all tensors, so that a step exchanges bits once.
+  void rewrite(ArrayRef<Compressed> wanted) {
+    OpBuilder builder(place);
+    train::OneBitAdamOp any = wanted.front().update;
+    Value t = numberOf(any);
+    auto exact = static_cast<int64_t>(any.getFreeze().convertToDouble());
+    SmallVector<Value> values, workers, servers;
+    SmallVector<Type> sums;
+    SmallVector<Location> places;
+    for (Compressed each : wanted) {
+      Location loc = each.sum.getLoc();
+      values.push_back(par::OneBitTermOp::create(builder, loc, each.term().getType(), each.term(),
+                                                 each.momentum, t, "dp", each.update.getBeta1(),
+                                                 exact));
+      workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
+      servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
+      sums.push_back(each.sum.getResults()[0].getType());
+      places.push_back(loc);
+    }
+    llvm::append_range(sums, ValueRange(workers).getTypes());
+    llvm::append_range(sums, ValueRange(servers).getTypes());
+    values.append(workers);
+    values.append(servers);
+    auto made = par::OneBitAllReduceOp::create(builder, FusedLoc::get(&getContext(), places), sums,
+                                               values, t, "dp", static_cast<uint64_t>(exact),
+                                               builder.getStringAttr("momentum"));
+    size_t count = wanted.size();
+    for (auto [number, each] : llvm::enumerate(wanted)) {
+      train::OneBitAdamOp update = each.update;
+      par::AllReduceOp sum = each.sum;
+      update.setOperand(train::OptimizerInterface::kGradient, made.getResults()[number]);
+      update.setCompressed(APFloat(1.0));
+      builder.setInsertionPointAfter(update);
+      train::WriteOp::create(builder, update.getLoc(), each.workerName,
+                             made.getResults()[count + number]);
+      train::WriteOp::create(builder, update.getLoc(), each.serverName,
+                             made.getResults()[2 * count + number]);
+      if (sum->use_empty())
+        sum->erase();
+    }
+  }
+
+  par::MeshAttr mesh;
+  Operation *place = nullptr;                                    // of the sum
+  llvm::StringMap<SmallVector<train::WriteOp, 1>> initialWrites; // in @init, by symbol
+  llvm::StringSet<> parameterNames;                              // in the model
+};
+
+} // namespace

@@ -1,0 +1,233 @@
+// Sums over ranks with one bit per element (one_bit.h).
+
+#include "partita_rt/one_bit.h"
+
+#include "common/mesh/request.h"
+#include "cpu/kernels/one_bit.h"
+#include "cpu/kernels/vector.h"
+#include "partita_rt/kernels.h"
+#include "partita_rt/work.h"
+
+#include <cmath>
+
+namespace partita_rt {
+
+//===-- Kernels
+
+namespace {
+
+constexpr IntLanes kLaneBits = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
+                                1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
+                                1 << 12, 1 << 13, 1 << 14, 1 << 15};
+
+/// The signs of sixteen elements, the first one lowest.
+uint16_t signsOf(Lanes x) {
+#if defined(__AVX512F__)
+  return uint16_t(_mm512_cmp_ps_mask(__m512(x), _mm512_setzero_ps(), _CMP_GE_OQ));
+#else
+  IntLanes bits = IntLanes(x >= Lanes{}) & kLaneBits;
+  int32_t all = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    all |= bits[lane];
+  return uint16_t(all);
+#endif
+}
+
+/// Sixteen times `scale`, with the signs.
+Lanes signedScale(uint16_t signs, float scale) {
+  IntLanes set = (IntLanes{} + int32_t(signs)) & kLaneBits;
+  return set != 0 ? Lanes{} + scale : Lanes{} - scale;
+}
+
+bool isSet(const uint8_t *bits, int64_t i) { return (bits[i / 8] >> (i % 8) & 1) != 0; }
+
+} // namespace
+
+void packSigns(uint8_t *bits, const float *x, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    uint16_t signs = signsOf(load(x + i));
+    bits[i / 8] = uint8_t(signs);
+    bits[i / 8 + 1] = uint8_t(signs >> 8);
+  }
+  for (; i < n; i += 8) {
+    uint8_t byte = 0;
+    for (int64_t j = i; j < std::min(i + 8, n); ++j)
+      byte = uint8_t(byte | (x[j] >= 0 ? 1 << (j - i) : 0));
+    bits[i / 8] = byte;
+  }
+}
+
+void addSigns(float *y, const uint8_t *bits, float scale, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    auto signs = uint16_t(bits[i / 8] | bits[i / 8 + 1] << 8);
+    store(y + i, load(y + i) + signedScale(signs, scale));
+  }
+  for (; i < n; ++i)
+    y[i] += isSet(bits, i) ? scale : -scale;
+}
+
+float signScale(const float *x, int64_t n) {
+  return n == 0 ? 0.0f : float(std::sqrt(sumOfSquares(x, n) / double(n)));
+}
+
+//===-- The sum
+
+namespace {
+
+/// Blocks of one scale per tensor and their bits, one for each rank.
+struct Blocks {
+  OneBitTensors tensors;
+  int ranks;
+  int64_t bytes; ///< of one
+  Blocks(OneBitTensors tensors, int ranks) : tensors(tensors), ranks(ranks), bytes(0) {
+    for (const OneBitTensor &each : tensors)
+      bytes += oneBitBytes(each.count, ranks);
+  }
+  int64_t first(const OneBitTensor &tensor, int rank) const {
+    return std::min(tensor.count, rank * oneBitChunk(tensor.count, ranks));
+  }
+  int64_t size(const OneBitTensor &tensor, int rank) const {
+    return std::min(tensor.count, (rank + 1) * oneBitChunk(tensor.count, ranks)) -
+           first(tensor, rank);
+  }
+  static float scaleAt(const uint8_t *block, size_t tensor) {
+    float scale;
+    std::memcpy(&scale, block + 4 * tensor, 4);
+    return scale;
+  }
+  static void setScale(uint8_t *block, size_t tensor, float scale) {
+    std::memcpy(block + 4 * tensor, &scale, 4);
+  }
+  /// Calls visit(tensor, its number, the offset of its bits in a block).
+  template <typename Visit> void forTensors(Visit visit) const {
+    int64_t offset = 4 * int64_t(tensors.size());
+    size_t number = 0;
+    for (const OneBitTensor &each : tensors) {
+      visit(each, number++, offset);
+      offset += oneBitBytes(each.count, ranks) - 4;
+    }
+  }
+};
+
+void exchange(Communicator &group, CollectiveKind kind, const uint8_t *from, uint8_t *to,
+              int64_t bytes, const char *why) {
+  Communicator::Request request;
+  request.kind = kind;
+  request.dtype = DType::UInt8;
+  request.why = why;
+  request.items.push_back(
+      {reinterpret_cast<const char *>(from), reinterpret_cast<char *>(to), bytes, INT64_MAX});
+  WorkScope scope(group.clock(), Work::Collectives);
+  wait(group.start(std::move(request)));
+}
+
+void sumExactly(Communicator &group, OneBitTensors tensors, const char *why) {
+  Communicator::Request request;
+  request.kind = CollectiveKind::AllReduce;
+  request.why = why;
+  for (const OneBitTensor &each : tensors)
+    request.items.push_back({reinterpret_cast<const char *>(each.values),
+                             reinterpret_cast<char *>(each.values), each.count, INT64_MAX});
+  WorkScope scope(group.clock(), Work::Collectives);
+  wait(group.start(std::move(request)));
+}
+
+/// Adds the workers' errors to the values and packs these for all servers.
+void packForServers(const Blocks &blocks, uint8_t *sent) {
+  blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
+    for (int64_t i = 0; i < tensor.count; ++i)
+      tensor.values[i] += tensor.worker[i];
+    float scale = signScale(tensor.values, tensor.count);
+    for (int rank = 0; rank < blocks.ranks; ++rank) {
+      uint8_t *block = sent + rank * blocks.bytes;
+      Blocks::setScale(block, number, scale);
+      packSigns(block + offset, tensor.values + blocks.first(tensor, rank),
+                blocks.size(tensor, rank));
+    }
+  });
+}
+
+bool allScalesFinite(const Blocks &blocks, const uint8_t *received) {
+  bool finite = true;
+  for (int rank = 0; rank < blocks.ranks; ++rank)
+    for (size_t number = 0; number < blocks.tensors.size(); ++number)
+      finite &= std::isfinite(Blocks::scaleAt(received + rank * blocks.bytes, number));
+  return finite;
+}
+
+/// Takes what all ranks have sent of this one's chunks, and packs their sums.
+void serve(const Blocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
+           uint8_t *served) {
+  blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
+    float scale = Blocks::scaleAt(sent, number);
+    for (int64_t i = 0; i < tensor.count; ++i)
+      tensor.worker[i] = tensor.values[i] - (tensor.values[i] >= 0 ? scale : -scale);
+    int64_t n = blocks.size(tensor, self);
+    float *y = tensor.values + blocks.first(tensor, self);
+    std::copy_n(tensor.server, n, y);
+    for (int rank = 0; rank < blocks.ranks; ++rank) {
+      const uint8_t *block = received + rank * blocks.bytes;
+      addSigns(y, block + offset, Blocks::scaleAt(block, number), n);
+    }
+    float total = signScale(y, n);
+    Blocks::setScale(served, number, total);
+    packSigns(served + offset, y, n);
+    if (std::isfinite(total))
+      for (int64_t i = 0; i < n; ++i)
+        tensor.server[i] = y[i] - (y[i] >= 0 ? total : -total);
+  });
+}
+
+void unpackSums(const Blocks &blocks, const uint8_t *received) {
+  blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
+    std::fill_n(tensor.values, tensor.count, 0.0f);
+    for (int rank = 0; rank < blocks.ranks; ++rank) {
+      const uint8_t *block = received + rank * blocks.bytes;
+      addSigns(tensor.values + blocks.first(tensor, rank), block + offset,
+               Blocks::scaleAt(block, number), blocks.size(tensor, rank));
+    }
+  });
+}
+
+} // namespace
+
+void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
+                bool exact) {
+  if (exact) {
+    if (x != g)
+      std::copy_n(g, n, x);
+    return;
+  }
+  auto count = float(ranks), keep = float(1 - beta);
+  for (int64_t i = 0; i < n; ++i) {
+    float share = m[i] / count;
+    x[i] = share + keep * (g[i] - share);
+  }
+}
+
+void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
+                     const char *why) {
+  if (!compresses || group.size() == 1)
+    return sumExactly(group, tensors, why);
+  Blocks blocks(tensors, group.size());
+  auto *sent = static_cast<uint8_t *>(scratch);
+  uint8_t *received = sent + blocks.ranks * blocks.bytes,
+          *served = received + blocks.ranks * blocks.bytes;
+  packForServers(blocks, sent);
+  exchange(group, CollectiveKind::AllToAll, sent, received, blocks.bytes, why);
+  bool finite = allScalesFinite(blocks, received);
+  if (finite)
+    serve(blocks, group.rank(), sent, received, served);
+  else
+    std::fill_n(served, blocks.bytes, uint8_t(0xff)); // scales that are not numbers
+  exchange(group, CollectiveKind::AllGather, served, received, blocks.bytes, why);
+  if (finite)
+    unpackSums(blocks, received);
+  else
+    for (const OneBitTensor &each : tensors)
+      std::fill_n(each.values, each.count, NAN);
+}
+
+} // namespace partita_rt

@@ -1,0 +1,56 @@
+// Sums over ranks that send a sign per element and a scale per tensor: 1-bit Adam's (Tang et al.,
+// arXiv 2102.02888), with errors that workers and servers feed back.
+//
+// A tensor of n elements has a chunk of ceil(n / ranks) elements per rank, its server, in memory
+// order; the last chunks are shorter or empty, and nothing is padded with elements. What a rank
+// sends to a server is a block: a scale per tensor, then each tensor's chunk as bits, from a whole
+// byte on. What a server sends to everyone is a block of the same form, so that both phases, an
+// all-to-all and an all-gather, move the same number of bytes.
+
+#ifndef PARTITA_RT_ONE_BIT_H
+#define PARTITA_RT_ONE_BIT_H
+
+#include "partita_rt/comm.h"
+#include "partita_rt/one_bit_shapes.h"
+
+#include <cstddef>
+
+namespace partita_rt {
+
+/// One tensor of a compressed sum.
+struct OneBitTensor {
+  float *values; ///< this rank's term of the sum; becomes the sum
+  float *worker; ///< as many: what this rank's compression has left out so far
+  float *server; ///< oneBitChunk: what the compression of this rank's chunk has left out
+  int64_t count;
+};
+using OneBitTensors = std::initializer_list<OneBitTensor>;
+
+inline int64_t oneBitScratch(OneBitTensors tensors, int ranks) {
+  int64_t block = 0;
+  for (const OneBitTensor &each : tensors)
+    block += oneBitBytes(each.count, ranks);
+  return oneBitScratch(block, ranks);
+}
+
+/// What a rank adds to its ranks' sum of the tensor's new momentum, from its term g of a gradient's sum and the momentum m of all
+/// ranks: x = m / ranks + (1 - beta) (g - m / ranks), or g while the sum is exact. x may be g.
+void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
+                bool exact);
+
+/// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
+/// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus
+/// its worker's error, and s(x) = |x| / sqrt(n), the scale of a tensor or chunk of n elements:
+///
+///     worker = x_r - s(x_r) sign(x_r);  y = sum over ranks of s(x_r) sign(x_r), plus the server's error
+///     server = y - s(y) sign(y);        values = s(y) sign(y)
+///
+/// The sign of 0 is +1; ranks are added in their order. If any rank's scale of any tensor is
+/// infinite or not a number, all values become NaN on all ranks, and all errors stay: whoever looks
+/// at the sum skips the step everywhere. One rank alone compresses nothing.
+void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
+                     const char *why);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_ONE_BIT_H

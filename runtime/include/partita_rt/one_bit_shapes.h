@@ -1,0 +1,25 @@
+// The sizes of what sums with one bit per element send (one_bit.h), for the compiler too.
+
+#ifndef PARTITA_RT_ONE_BIT_SHAPES_H
+#define PARTITA_RT_ONE_BIT_SHAPES_H
+
+#include <cstdint>
+
+namespace partita_rt {
+
+/// Elements of a server's chunk of a tensor of n elements.
+constexpr int64_t oneBitChunk(int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; }
+
+/// Bytes of a tensor in a block: its scale and its bits.
+constexpr int64_t oneBitBytes(int64_t n, int64_t ranks) {
+  return 4 + (oneBitChunk(n, ranks) + 7) / 8;
+}
+
+/// Bytes of scratch memory for blocks of this many bytes: those of all ranks, sent and received, and a rank's own sums.
+constexpr int64_t oneBitScratch(int64_t blockBytes, int64_t ranks) {
+  return (2 * ranks + 1) * blockBytes;
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_ONE_BIT_SHAPES_H

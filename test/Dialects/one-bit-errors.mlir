@@ -1,0 +1,82 @@
+// RUN: partita-opt %s -split-input-file -verify-diagnostics
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+!worker = tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+!server = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @two(%x: !term, %w: !worker, %t: tensor<f32>) {
+  // expected-error@+1 {{needs values, as many errors of workers and of servers, and a result for each; it has 2 operands and 2 results}}
+  %y:2 = par.one_bit_all_reduce %x, %w at %t : tensor<f32> over "dp" exact until 1 : (!term, !worker) -> (tensor<4xf32>, !worker)
+  return
+}
+}
+
+// -----
+
+!term = tensor<4xf32, #par.place<[4], partial [dp, tp]>>
+!worker = tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+!server = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+func.func @both(%x: !term, %w: !worker, %s: !server, %t: tensor<f32>) {
+  // expected-error@+1 {{over "dp" expects partial sums over this axis alone, found 'tensor<4xf32, #par.place<[4], partial [dp, tp]>>'; sum over other axes first, exactly}}
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 1 : (!term, !worker, !server) -> (tensor<4xf32>, !worker, !server)
+  return
+}
+}
+
+// -----
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+!worker = tensor<2x4xf32>
+!server = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @all_rows(%x: !term, %w: !worker, %s: !server, %t: tensor<f32>) {
+  // expected-error@+1 {{of 'tensor<4xf32, #par.place<[4], partial [dp]>>' over "dp" expects 'tensor<1x4xf32, #par.place<[2 @dp, 4]>>', found 'tensor<2x4xf32>'}}
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 1 : (!term, !worker, !server) -> (tensor<4xf32>, !worker, !server)
+  return
+}
+}
+
+// -----
+
+!term = tensor<f32, #par.place<[], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @scalar(%x: !term, %t: tensor<f32>) {
+  // expected-error@+1 {{has no shards of 'tensor<f32, #par.place<[], partial [dp]>>': a scalar has none, and flat shards no more}}
+  %y:3 = par.one_bit_all_reduce %x, %x, %x at %t : tensor<f32> over "dp" exact until 1 : (!term, !term, !term) -> (tensor<f32>, !term, !term)
+  return
+}
+}
+
+// -----
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @own_steps(%g: !term, %m: tensor<4xf32>, %t: tensor<f32, #par.place<[], partial [dp]>>) {
+  // expected-error@+1 {{decides by a step's number of type 'tensor<f32, #par.place<[], partial [dp]>>', which is not one f32 that all ranks have}}
+  %x = par.one_bit_term %g, %m at %t : tensor<f32, #par.place<[], partial [dp]>> over "dp" beta 0.9 exact until 1 : !term, tensor<4xf32> -> !term
+  return
+}
+}
+
+// -----
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @partial_mean(%g: !term, %t: tensor<f32>) {
+  // expected-error@+1 {{expects a mean of type 'tensor<4xf32>', found 'tensor<4xf32, #par.place<[4], partial [dp]>>'}}
+  %x = par.one_bit_term %g, %g at %t : tensor<f32> over "dp" beta 0.9 exact until 1 : !term, !term -> !term
+  return
+}
+}
+
+// -----
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @nothing_kept(%g: !term, %m: tensor<4xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{keeps 1.000000e+00 of a mean, expected a number in [0, 1)}}
+  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 1.0 exact until 1 : !term, tensor<4xf32> -> !term
+  return
+}
+}

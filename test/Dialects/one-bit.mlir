@@ -1,0 +1,50 @@
+// Sums that send a bit per element: their errors' types, also beside tensor parallelism, and the step until which they are exact.
+// RUN: partita-opt %s | partita-opt | FileCheck %s
+// RUN: echo 1 2 3 4 -1 -2 3 9 0 0 0 0 > %t.txt
+// RUN: partita-interp %s --entry exact --inputs %t.txt | FileCheck %s --check-prefix=EXACT
+// RUN: partita-interp %s --entry signs --inputs %t.txt | FileCheck %s --check-prefix=SIGNS
+// RUN: echo 1 2 3 4 -1 -2 nan 9 0 0 0 0 > %t.nan.txt
+// RUN: partita-interp %s --entry signs --inputs %t.nan.txt | FileCheck %s --check-prefix=SPOILT
+
+!term = tensor<4xf32, #par.place<[4], partial [dp]>>
+!worker = tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+!server = tensor<2xf32, #par.place<[4], flat [dp]>>
+!cut = tensor<3x2xf32, #par.place<[3, 4 @tp], partial [dp]>>
+!cutsum = tensor<3x2xf32, #par.place<[3, 4 @tp]>>
+!cutworker = tensor<1x3x2xf32, #par.place<[2 @dp, 3, 4 @tp]>>
+!cutserver = tensor<3xf32, #par.place<[3, 4 @tp], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+
+// CHECK-LABEL: func.func @cut
+// CHECK: par.one_bit_term %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> over "dp" beta 9.000000e-01 exact until 10
+// CHECK: par.one_bit_all_reduce %{{.*}}, %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> over "dp" exact until 10 because "momentum"
+func.func @cut(%g: !cut, %m: !cutsum, %w: !cutworker, %s: !cutserver, %t: tensor<f32>) -> !cutsum attributes {par.no_cotangents} {
+  %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10 : !cut, !cutsum -> !cut
+  %y, %w1, %s1 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 10 because "momentum" : (!cut, !cutworker, !cutserver) -> (!cutsum, !cutworker, !cutserver)
+  return %y : !cutsum
+}
+
+// In the warm-up, the sum over dp of rows 1 2 3 4 and -1 -2 3 9; errors stay.
+// EXACT: result 0: 4 = [0, 0, 6, 13]
+// EXACT-NEXT: result 1: 2x4 = {{\[\[}}0, 0, 0, 0], [0, 0, 0, 0]]
+// EXACT-NEXT: result 2: 4 = [0, 0, 0, 0]
+func.func @exact(%g: !worker, %s: !server) -> (tensor<4xf32>, !worker, !server) attributes {par.no_cotangents} {
+  %t = tx.constant dense<5.0> : tensor<f32> : tensor<f32>
+  %w = tx.constant dense<0.0> : tensor<1x4xf32> : !worker
+  %x = tx.reduce_sum %g [0] : !worker -> !term
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 5 : (!term, !worker, !server) -> (tensor<4xf32>, !worker, !server)
+  return %y#0, %y#1, %y#2 : tensor<4xf32>, !worker, !server
+}
+
+// Afterwards scales sqrt(30 / 4) and sqrt(95 / 4), and those of the chunks' sums, of which the first is all equal.
+// SIGNS: result 0: 4 = [-2.13478, -2.13478, 7.61201, 7.61201]
+// SPOILT: result 0: 4 = [nan, nan, nan, nan]
+// SPOILT-NEXT: result 1: 2x4 = {{\[\[}}0, 0, 0, 0], [0, 0, 0, 0]]
+func.func @signs(%g: !worker, %s: !server) -> (tensor<4xf32>, !worker, !server) attributes {par.no_cotangents} {
+  %t = tx.constant dense<6.0> : tensor<f32> : tensor<f32>
+  %w = tx.constant dense<0.0> : tensor<1x4xf32> : !worker
+  %x = tx.reduce_sum %g [0] : !worker -> !term
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 5 : (!term, !worker, !server) -> (tensor<4xf32>, !worker, !server)
+  return %y#0, %y#1, %y#2 : tensor<4xf32>, !worker, !server
+}
+}

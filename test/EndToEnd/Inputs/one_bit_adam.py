@@ -1,0 +1,100 @@
+"""1-bit Adam from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
+against MPI; a resumed run against one that was not interrupted, and on another mesh.
+
+    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [OPTION...]
+"""
+import os
+import sys
+
+import checkpoints
+import commands
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.environ["PARTITA_SOURCE"], "tools", "python"))
+import partita_data  # noqa: E402
+
+model, folder, mesh, *more = sys.argv[1:]
+other, more = (more[0][5:], more[1:]) if more and more[0].startswith("then=") else ("", more)
+STEPS, SAVED, FREEZE, BATCH, LENGTH, RATE = 6, 4, 2, 4, 8, "0.001"
+accumulate = int(more[more.index("--accumulate") + 1]) if "--accumulate" in more else 1
+OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", "onebit-adam", "--freeze-step", FREEZE, "--lr", RATE, "--eps", "0.01"]
+tokens = np.random.default_rng(0).integers(0, 64, 4000).astype("uint16")
+os.makedirs(folder, exist_ok=True)
+tokens.tofile(folder + "/tokens.bin")
+
+
+def compiled(name, mesh, *options):
+    commands.call("partita", "compile", model, *OPTIONS, "--mesh", mesh, *more, *options, "-o", f"{folder}/{name}")
+    return f"{folder}/{name}"
+
+
+def run(program, mesh, name, *options, steps=STEPS, mpi=False):
+    """A run whose parameters and losses get this name. Returns what it printed."""
+    ranks = np.prod([int(axis.split("=")[1]) for axis in mesh.split(",")])
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", ranks, "partita", "run", program] if mpi else ["partita", "run", program, "-n", ranks]
+    begin = [] if "--resume" in options else ["--init", "seed:1"]
+    return commands.call(*start, "--data", folder + "/tokens.bin", *begin, "--seed", 3, "--steps", steps, "--log", f"{folder}/{name}.csv",
+                         "--dump-parameters", f"{folder}/{name}.parameters", *options)
+
+
+def bits(name):
+    with open(f"{folder}/{name}.parameters", "rb") as file:
+        return file.read()
+
+
+def losses(name):
+    with open(f"{folder}/{name}.csv", encoding="utf-8") as file:
+        header, *rows = [line.split(",") for line in file.read().split()]
+    return [float(row[header.index("loss")] if "loss" in header else row[-1]) for row in rows]
+
+
+def read(path):
+    return checkpoints.read(path)[0]
+
+
+program = compiled("program", mesh)
+run(program, mesh, "threads", "--checkpoint", folder + "/saved", "--checkpoint-every", SAVED, "--keep", 2)
+
+windows = partita_data.Windows(tokens, LENGTH, seed=3)
+with open(folder + "/numbers", "w", encoding="utf-8") as file:
+    for step in range(SAVED):
+        batches = [windows.batch(step, micro, BATCH, accumulate) for micro in range(accumulate)]
+        for kind in (0, 1):
+            print(*np.concatenate([batch[kind].ravel() for batch in batches]), file=file)
+commands.call("partita-interp", compiled("memory.mlir", mesh, "--compile-to", "memory"), "--entry", "train_step", "--init", "seed", "--seed", 1, "--times", SAVED,
+              "--lr", RATE, "--inputs", folder + "/numbers", "--log", folder + "/interpreted.csv", "--parameters", folder + "/interpreted")
+
+# All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those of
+# its chunk along a bit: a few tensors may have such a one.
+saved, interpreted = read(f"{folder}/saved/step-{SAVED}"), read(folder + "/interpreted")
+assert saved.keys() == interpreted.keys(), saved.keys() ^ interpreted.keys()
+kinds = {name: name.rsplit(".", 1)[1] for name in interpreted}
+least = {kind: 1e-3 * max(np.abs(value).max() for name, value in interpreted.items() if kinds[name] == kind) for kind in kinds.values()}
+errors = {name: np.abs(saved[name] - value).max() / max(np.abs(value).max(), least[kinds[name]]) for name, value in interpreted.items()}
+flipped = {name: f"{error:.1e}" for name, error in errors.items() if error > 1e-5}
+print(f"worst but {flipped}: {max(error for name, error in errors.items() if name not in flipped):.1e}", file=sys.stderr)
+assert len(flipped) <= 6 and sum(np.any(saved[name]) for name in saved if name.endswith(".worker")) > 20, flipped
+assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-6), (losses("threads"), losses("interpreted"))
+print("the interpreter's losses, parameters and states")
+
+run(program, mesh, "processes", mpi=True)
+assert bits("processes") == bits("threads")
+print("processes have the bits of threads")
+
+if other:
+    commands.call("partita", "checkpoint", "verify", folder + f"/saved/step-{SAVED}")
+    commands.call("partita", "checkpoint", "merge", folder + f"/saved/step-{SAVED}", "-o", folder + "/merged.safetensors")
+    commands.call("partita", "checkpoint", "diff", folder + f"/saved/step-{SAVED}", folder + "/merged.safetensors")
+    print("checkpoints are verified, merged and compared")
+
+    os.makedirs(folder + "/first")
+    os.rename(f"{folder}/saved/step-{SAVED}", f"{folder}/first/step-{SAVED}")
+    run(program, mesh, "resumed", "--checkpoint", folder + "/first", "--resume", "--keep", 2)
+    assert bits("resumed") == bits("threads")
+    print("a resumed run has the bits of one that was not interrupted")
+
+    output = run(compiled("other", other), other, "other", "--checkpoint", folder + "/first", "--resume", steps=STEPS + 2)
+    assert f"{sum(name.endswith('.worker') for name in saved)} errors of compressed sums shared among another number of ranks" in output, output
+    run(program, mesh, "further", "--checkpoint", folder + "/saved", "--resume", steps=STEPS + 2)
+    assert np.allclose(losses("other"), losses("further"), rtol=0.02), (losses("other"), losses("further"))
+    print("another number of ranks trains on")

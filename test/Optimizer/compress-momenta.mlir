@@ -1,0 +1,64 @@
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta | FileCheck %s
+// RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
+// RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=BF16
+// RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
+// ZERO: error: onebit-adam over several ranks compresses momenta that every rank has in full; use --zero-stage 0, not 1
+// CLIP: error: onebit-adam over several ranks compresses what each rank has before the sum, of which no norm is known; leave out --clip and --loss-scale
+// FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
+// BF16: error: onebit-adam over several ranks compresses float32; use --precision float32
+// EXACT-NOT: one_bit
+
+// A sum for all parameters but one of a single element, whose sum is exact anyway.
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+train.parameter @w : tensor<4x5xf32>
+train.parameter @b : tensor<5xf32>
+train.parameter @s : tensor<f32>
+
+// CHECK-DAG: train.state @w.worker : tensor<2x4x5xf32> = 0.000000e+00 of @w "worker"
+// CHECK-DAG: train.state @w.server : tensor<4x5xf32> = 0.000000e+00 of @w "server"
+// CHECK-DAG: train.state @b.worker : tensor<2x5xf32> = 0.000000e+00 of @b "worker"
+// CHECK-DAG: train.state @b.server : tensor<5xf32> = 0.000000e+00 of @b "server"
+// CHECK-NOT: @s.worker
+
+func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>, %gs: tensor<f32, #par.place<[], partial [dp]>>) attributes {train.entry_point = #train.entry_point<train_step>} {
+  %w = train.read @w : tensor<4x5xf32>
+  %b = train.read @b : tensor<5xf32>
+  %s = train.read @s : tensor<f32>
+  %0 = par.all_reduce %gw over "dp" because "gradient" : tensor<4x5xf32, #par.place<[4, 5], partial [dp]>> -> tensor<4x5xf32>
+  %1 = par.all_reduce %gb over "dp" because "gradient" : tensor<5xf32, #par.place<[5], partial [dp]>> -> tensor<5xf32>
+  %2 = par.all_reduce %gs over "dp" because "gradient" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+  train.update @w, %w by %0 : tensor<4x5xf32>, tensor<4x5xf32>
+  train.update @b, %b by %1 : tensor<5xf32>, tensor<5xf32>
+  train.update @s, %s by %2 : tensor<f32>, tensor<f32>
+  return
+}
+// CHECK-LABEL: func.func @train_step
+// CHECK: %[[S:.*]] = par.all_reduce %{{.*}} over "dp" because "gradient" : tensor<f32,
+// CHECK-NOT: par.all_reduce
+// CHECK: par.one_bit_term %arg0, %{{.*}} over "dp" beta 9.000000e-01 exact until 10
+// CHECK: par.one_bit_term %arg1, %{{.*}} over "dp" beta 9.000000e-01 exact until 10
+// CHECK: %[[Y:.*]]:6 = par.one_bit_all_reduce {{.*}} over "dp" exact until 10 because "momentum"
+// CHECK: train.onebit_adam %{{.*}}, %[[Y]]#0, {{.*}}compressed = 1.0{{.*}}freeze = 1.000000e+01
+// CHECK-DAG: train.write @w.worker, %[[Y]]#2
+// CHECK-DAG: train.write @w.server, %[[Y]]#4
+// CHECK: train.onebit_adam %{{.*}}, %[[Y]]#1, {{.*}}compressed = 1.0
+// CHECK-DAG: train.write @b.worker, %[[Y]]#3
+// CHECK-DAG: train.write @b.server, %[[Y]]#5
+// CHECK: train.onebit_adam %{{.*}}, %[[S]], 
+// CHECK-NOT: compressed = 1.0
+
+func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
+  %0 = train.initial_value @w : tensor<4x5xf32>
+  train.write @w, %0 : tensor<4x5xf32>
+  %1 = train.initial_value @b : tensor<5xf32>
+  train.write @b, %1 : tensor<5xf32>
+  %2 = train.initial_value @s : tensor<f32>
+  train.write @s, %2 : tensor<f32>
+  return
+}
+// CHECK-LABEL: func.func @init
+// CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
+// CHECK-NEXT: train.write @w.worker, %[[I]]
+}

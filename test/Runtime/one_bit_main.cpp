@@ -1,0 +1,204 @@
+// 1-bit Adam by the calls that a program makes, on the gradients of test/Golden/make_onebit_adam.py, over -n ranks.
+// Prints a JSON array of what that script writes for as many ranks, and the bytes of each kind of collective.
+// Modes:
+//     partita_rt_one_bit RANKS          results
+//     partita_rt_one_bit RANKS exact    in the warm-up, a sum has allReduce's bits
+//     partita_rt_one_bit RANKS spoilt   a rank's NaN in one tensor: all values NaN, all errors kept
+
+#include "common/mesh/launch.h"
+#include "common/run_options.h"
+#include "partita_rt/one_bit.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+using namespace partita_rt;
+
+namespace {
+
+constexpr int kSteps = 50, kFreeze = 10;
+constexpr double kRate = 1e-2, kDecay = 0.1, kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
+
+float number(int64_t step, int64_t rank, int64_t tensor, int64_t i) {
+  int64_t seed = (i * 7919 + rank * 104729 + step * 15485863 + tensor * 32452843) % 1000003;
+  return float(double(seed * seed % 1000003) / 1000003 * 2 - 1);
+}
+
+/// A parameter and its states.
+struct Tensor {
+  const char *name;
+  int64_t number, n, chunk;
+  std::vector<float> p, m, v, worker, server, x;
+  Tensor(const char *name, int64_t number, int64_t n, int64_t ranks)
+      : name(name), number(number), n(n), chunk(oneBitChunk(n, ranks)), p(size_t(n)), m(size_t(n)),
+        v(size_t(n)), worker(size_t(n)), server(size_t(chunk)), x(size_t(n)) {
+    for (int64_t i = 0; i < n; ++i)
+      p[size_t(i)] = ::number(0, 0, number, i);
+  }
+  /// A rank's share of the gradient's mean or, once momenta are compressed, of the momentum's.
+  void share(int step, const Rank &rank) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      float g = ::number(step, rank.rank, number, int64_t(i)) / float(rank.ranks),
+            part = m[i] / float(rank.ranks);
+      x[i] = step <= kFreeze ? g : part + float(1 - kBeta1) * (g - part);
+    }
+  }
+  void update(int step) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      m[i] = step <= kFreeze ? m[i] + float(1 - kBeta1) * (x[i] - m[i]) : x[i];
+      v[i] += step <= kFreeze ? float(1 - kBeta2) * (x[i] * x[i] - v[i]) : 0.0f;
+      p[i] -= float(kRate) * (m[i] / (std::sqrt(v[i]) + float(kEpsilon)) + float(kDecay) * p[i]);
+    }
+  }
+  OneBitTensor summed() { return {x.data(), worker.data(), server.data(), n}; }
+};
+
+void print(const char *name, const std::vector<float> &values, int64_t count, const char *end) {
+  std::printf("\"%s\": [", name);
+  for (int64_t i = 0; i < count; ++i)
+    std::printf("%s%.9g", i ? ", " : "", double(values[size_t(i)]));
+  std::printf("]%s", end);
+}
+
+void train(Rank &rank) {
+  Tensor w("w", 0, 35, rank.ranks), b("b", 1, 3, rank.ranks);
+  OneBitTensors both = {w.summed(), b.summed()};
+  std::vector<char> scratch(size_t(oneBitScratch(both, rank.ranks)));
+  for (int step = 1; step <= kSteps; ++step) {
+    w.share(step, rank);
+    b.share(step, rank);
+    oneBitAllReduce(*rank.world, both, step > kFreeze, scratch.data(), "momenta");
+    for (Tensor *each : {&w, &b}) {
+      each->update(step);
+      bool shown = step == 1 || step == kFreeze || step == kFreeze + 1 || step == kSteps;
+      if (!shown || rank.rank != 0)
+        continue;
+      std::printf("%s{\"step\": %d, \"tensor\": \"%s\", ", step == 1 && each == &w ? "[" : "", step,
+                  each->name);
+      print("p", each->p, each->n, ", ");
+      print("m", each->m, each->n, "},\n");
+    }
+  }
+  // Of the workers' errors the algorithm keeps the sum; a program's terms are shares of its mean.
+  for (Tensor *each : {&w, &b}) {
+    std::vector<float> server(size_t(each->chunk * rank.ranks));
+    allReduce(*rank.world, {{each->worker.data(), each->n}}, "workers");
+    allGather(*rank.world, {{each->server.data(), server.data(), each->chunk}}, "servers");
+    if (rank.rank != 0)
+      continue;
+    std::printf("{\"step\": %d, \"tensor\": \"%s\", ", kSteps, each->name);
+    print("worker", each->worker, each->n, ", ");
+    print("server", server, each->n, each == &w ? "},\n" : "}]\n");
+  }
+}
+
+/// Values of several tensors, one of them large enough for segments of a transport, one of one element.
+struct Many {
+  std::vector<float> a, b, c;
+  std::vector<float> errors[6];
+  std::vector<char> scratch;
+  explicit Many(const Rank &rank) : a(300007), b(1), c(48) {
+    for (std::vector<float> *each : {&a, &b, &c})
+      for (size_t i = 0; i < each->size(); ++i)
+        (*each)[i] = number(3, rank.rank, int64_t(each->size()), int64_t(i)) * (rank.rank + 1);
+    size_t i = 0;
+    for (std::vector<float> *each : {&a, &b, &c}) {
+      errors[i++].assign(each->size(), 0.25f);
+      errors[i++].assign(size_t(oneBitChunk(int64_t(each->size()), rank.ranks)), 0.125f);
+    }
+  }
+  void sum(Rank &rank, bool compresses) {
+    OneBitTensors all = {{a.data(), errors[0].data(), errors[1].data(), int64_t(a.size())},
+                         {b.data(), errors[2].data(), errors[3].data(), int64_t(b.size())},
+                         {c.data(), errors[4].data(), errors[5].data(), int64_t(c.size())}};
+    scratch.resize(size_t(oneBitScratch(all, rank.ranks)));
+    oneBitAllReduce(*rank.world, all, compresses, scratch.data(), "momenta");
+  }
+  bool keptErrors() const {
+    bool kept = true;
+    for (int i = 0; i < 6; ++i)
+      for (float each : errors[i])
+        kept &= each == (i % 2 ? 0.125f : 0.25f);
+    return kept;
+  }
+};
+
+void exact(Rank &rank) {
+  Many sums(rank), plain(rank);
+  sums.sum(rank, false);
+  allReduce(*rank.world,
+            {{plain.a.data(), int64_t(plain.a.size())}, {plain.b.data(), 1}, {plain.c.data(), 48}},
+            "sum");
+  if (sums.a != plain.a || sums.b != plain.b || sums.c != plain.c || !sums.keptErrors())
+    fail("a sum of the warm-up is not allReduce's");
+}
+
+void spoilt(Rank &rank) {
+  Many sums(rank);
+  if (rank.rank == rank.ranks - 1)
+    sums.c[7] = NAN;
+  sums.sum(rank, true);
+  for (const std::vector<float> *each : {&sums.a, &sums.b, &sums.c})
+    for (float value : *each)
+      if (!std::isnan(value))
+        fail("a value survives another rank's NaN");
+  if (!sums.keptErrors())
+    fail("an error of a skipped step is not kept");
+}
+
+/// A hash of what compressed sums of many elements leave on all ranks, and the bytes counted.
+void many(Rank &rank) {
+  Many sums(rank);
+  auto before = [&](CollectiveKind kind) { return rank.world->count(kind).bytes; };
+  int64_t toAll = before(CollectiveKind::AllToAll), gathered = before(CollectiveKind::AllGather);
+  sums.sum(rank, true);
+  toAll = before(CollectiveKind::AllToAll) - toAll;
+  gathered = before(CollectiveKind::AllGather) - gathered;
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const std::vector<float> *each : {&sums.a, &sums.b, &sums.c})
+    for (float value : *each) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, 4);
+      hash = (hash ^ bits) * 0x100000001B3u;
+    }
+  std::vector<int64_t> all(static_cast<size_t>(rank.ranks));
+  auto mine = int64_t(hash);
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "hashes");
+  for (int64_t other : all)
+    if (other != mine)
+      fail("the ranks' sums differ");
+  if (rank.rank == 0)
+    std::printf("hash %016llx, all_to_all of %lld bytes, all_gather of %lld\n",
+                (unsigned long long)hash, (long long)toAll, (long long)gathered);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  std::string mode = argc > 2 ? argv[2] : "";
+  Axis mesh[] = {{"dp", ranks}};
+  Group groups[] = {{"dp", {0}}};
+  Program program;
+  program.name = "one_bit";
+  program.mesh = mesh;
+  program.groups = groups;
+  World world(program);
+  RunOptions options;
+  std::string error = world.run(program, &options, [&](Rank &rank) {
+    if (mode == "exact")
+      return exact(rank);
+    if (mode == "spoilt")
+      return spoilt(rank);
+    if (mode == "many")
+      return many(rank);
+    train(rank);
+  });
+  if (error.empty())
+    return 0;
+  std::fprintf(stderr, "one_bit: error: %s\n", error.c_str());
+  return 1;
+}

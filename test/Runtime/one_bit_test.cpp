@@ -1,0 +1,54 @@
+// Kernels of sums with one bit per element, against loops over elements.
+
+#include "cpu/kernels/one_bit.h"
+#include "partita_rt/one_bit.h"
+#include "reference.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+using namespace partita_rt;
+
+namespace {
+
+TEST(OneBit, signsAreOneBitEach) {
+  for (int64_t n : {1, 7, 8, 15, 16, 17, 24, 33, 200, 4099}) {
+    std::vector<float> x(size_t(n), 0);
+    for (int64_t i = 0; i < n; ++i)
+      x[size_t(i)] = float((i * 7919 + n) % 13 - 6);
+    std::vector<uint8_t> bits(size_t(n + 7) / 8 + 1, 0xa5);
+    packSigns(bits.data(), x.data(), n);
+    for (int64_t i = 0; i < (n + 7) / 8 * 8; ++i)
+      EXPECT_EQ(bits[size_t(i) / 8] >> (i % 8) & 1, i < n && x[size_t(i)] >= 0) << n << " " << i;
+    EXPECT_EQ(bits.back(), 0xa5) << n;
+
+    std::vector<float> y(size_t(n) + 1, 3);
+    addSigns(y.data(), bits.data(), 0.5f, n);
+    for (int64_t i = 0; i < n; ++i)
+      EXPECT_EQ(y[size_t(i)], x[size_t(i)] >= 0 ? 3.5f : 2.5f) << n << " " << i;
+    EXPECT_EQ(y.back(), 3) << n;
+  }
+}
+
+TEST(OneBit, zerosArePositiveAndWhatIsNoNumberIsNot) {
+  float x[] = {0.0f, -0.0f, std::numeric_limits<float>::quiet_NaN(), -1};
+  uint8_t bits;
+  packSigns(&bits, x, 4);
+  EXPECT_EQ(bits, 3);
+}
+
+TEST(OneBit, scaleIsTheRootOfTheMeanSquare) {
+  float x[] = {3, -4, 0, 0};
+  EXPECT_EQ(signScale(x, 4), 2.5f);
+  EXPECT_EQ(signScale(x, 0), 0.0f);
+}
+
+TEST(OneBit, bytesOfABlock) {
+  EXPECT_EQ(oneBitBytes(35, 2), 4 + 3); // chunks of 18
+  EXPECT_EQ(oneBitBytes(3, 4), 4 + 1);
+  EXPECT_EQ(oneBitScratch({{nullptr, nullptr, nullptr, 35}, {nullptr, nullptr, nullptr, 3}}, 4),
+            9 * (4 + 2 + 4 + 1)); // sent and received by four, and what one serves
+}
+
+} // namespace
