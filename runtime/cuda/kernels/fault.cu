@@ -9,7 +9,9 @@ void check(const Fault &fault) {
   auto last = (long long)fault.bound - 1;
   switch (fault.kind) {
   case Fault::EmbeddingId:
-    fail("embedding: index %lld at position %lld (of this rank) is outside 0 .. %lld, the rows of the table", value, at, last);
+    fail(
+        "embedding: index %lld at position %lld (of this rank) is outside 0 .. %lld, the rows of the table",
+        value, at, last);
   case Fault::TakeIndex:
     fail("take: index %lld at position %lld of table %lld is outside 0 .. %lld", value, at,
          (long long)fault.table, last);
