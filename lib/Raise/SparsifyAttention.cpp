@@ -147,7 +147,8 @@ LogicalResult SparsifyAttentionPass::sparsify(tx::AttentionOp op) {
       return op.emitError() << "sparse attention: " << problem;
     blocks = attributeOf(op.getContext(), sparsity.block, patterns);
   }
-  op.setBlocksAttr(blocks); // every mode computes the diagonal: no token sees nothing
+  // Every mode computes the diagonal; check-visible-keys knows what the model's own mask hides of it.
+  op.setBlocksAttr(blocks);
   ++numSparse;
   return success();
 }

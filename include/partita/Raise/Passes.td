@@ -172,6 +172,55 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
   }];
 }
 
+def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
+  let options = [
+    ListOption<"layout", "layout", "std::string", "mode=MODE,KEY=VALUE...: DeepSpeed's keys of a sparse_attention block; empty: dense">,
+  ];
+  let statistics = [Statistic<"numSparse", "sparse", "self-attentions that got blocks">];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let summary = "gives every self-attention the blocks of one of DeepSpeed's sparse layouts";
+  let description = [{
+    Phase: raise.
+
+    Which blocks of scores are computed depends on the layout, the number of blocks and, with different_layout_per_head, the head.
+    What the model's own masks hide stays hidden: a causal model with a bidirectional layout stays causal. Attention to other keys (of an
+    encoder, or cached ones) stays dense, with a warning.
+
+    Errors are located at the attention: a block that does not divide the sequence, a layout that does not fit it. Every mode computes the
+    blocks on the diagonal, so that each token sees itself unless the model's own mask hides it (`check-visible-keys`).
+
+    ```mlir
+    %o, %l = tx.attention %x, %x, %x scale 0.5 causal
+    // becomes, with layout=mode=fixed,block=2,attention=unidirectional
+    %o, %l = tx.attention %x, %x, %x scale 0.5 causal blocks <2, [squares 0 to 8 by 4 below, columns 3 to 8 by 4 width 1 below]>
+    ```
+  }];
+}
+
+def CheckVisibleKeys : Pass<"check-visible-keys", "::mlir::func::FuncOp"> {
+  let statistics = [Statistic<"numChecks", "checks", "biases evaluated; those that layers share once">];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let summary = "refuses attention in which a query sees no key";
+  let description = [{
+    Phase: raise.
+
+    A bias that depends on nothing is evaluated in every element (of short enough sequences: 2^27 elements), with `causal`, `window` and
+    `blocks`. Errors, located at the attention, name the first query that sees no key:
+
+    - the model's own mask is -inf at all of its keys: softmax is NaN. A query with `zero_hidden` yields zeros; one whose keys are all hidden by
+      finite numbers yields a mean over them, as in the model;
+    - the model's own mask hides all keys of the blocks that a sparse layout computes, but shows others, or hides these by finite numbers.
+
+    Padding masks, which depend on inputs, are not known here. Programs do not change.
+
+    ```mlir
+    %b = tx.constant ...      // -inf for keys that are not before the query
+    %o, %l = tx.attention %x, %x, %x bias %b scale 0.5
+    // error: attention: query 0 sees no key
+    ```
+  }];
+}
+
 def RaiseBlocks : Raise_Pass<"raise-blocks"> {
   let options = [
     Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
@@ -193,31 +242,6 @@ def RaiseBlocks : Raise_Pass<"raise-blocks"> {
     %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5
     // becomes, if each has half of 64 positions
     %o, %l = tx.attention %x, %x, %x scale 5.000000e-01 blocks <32, [band 0 to 0]>
-    ```
-  }];
-}
-
-def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
-  let options = [
-    ListOption<"layout", "layout", "std::string", "mode=MODE,KEY=VALUE...: DeepSpeed's keys of a sparse_attention block; empty: dense">,
-  ];
-  let statistics = [Statistic<"numSparse", "sparse", "self-attentions that got blocks">];
-  let dependentDialects = ["::partita::tx::TxDialect"];
-  let summary = "gives every self-attention the blocks of one of DeepSpeed's sparse layouts";
-  let description = [{
-    Phase: raise.
-
-    Which blocks of scores are computed depends on the layout, the number of blocks and, with different_layout_per_head, the head.
-    What the model's own masks hide stays hidden: a causal model with a bidirectional layout stays causal. Attention to other keys (of an
-    encoder, or cached ones) stays dense, with a warning.
-
-    Errors are located at the attention: a block that does not divide the sequence, a layout that does not fit it. Every mode computes the
-    blocks on the diagonal, so that each token sees itself.
-
-    ```mlir
-    %o, %l = tx.attention %x, %x, %x scale 0.5 causal
-    // becomes, with layout=mode=fixed,block=2,attention=unidirectional
-    %o, %l = tx.attention %x, %x, %x scale 0.5 causal blocks <2, [squares 0 to 8 by 4 below, columns 3 to 8 by 4 width 1 below]>
     ```
   }];
 }
