@@ -22,11 +22,18 @@ public:
   int64_t heads() { return varies(1) ? bias.getType().getDimSize(1) : 1; }
   bool varies(int64_t dim) { return evaluator.variesAlong(bias, dim); }
 
+  /// Assumes every element of the function's arguments that the bias depends on to be `number`, and parameters and results
+  /// of ops that are not understood to add nothing. False if there are such results that are conditions or numbers of things.
+  bool assumeInputs(double number);
+
 private:
   tx::AttentionOp op;
   mlir::TypedValue<mlir::RankedTensorType> bias;
   IndexEvaluator evaluator;
 };
+
+/// Is there an input with which a query sees a key behind it? False also where the bias is not understood.
+bool seesLaterKeys(tx::AttentionOp op);
 
 } // namespace partita::raise
 
