@@ -32,6 +32,8 @@ namespace {
 /// Elements of all heads of a bias that are evaluated.
 constexpr int64_t mostMaskElements = int64_t(1) << 27;
 constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
+/// Of the blocks of ranks whose shares of a sequence no larger one divides: skipping an exchange is worth a slower kernel.
+constexpr int64_t sizeInShortShares = 8;
 /// A layout is worth it below this share of the blocks that would be computed anyway.
 constexpr double worthwhile = 0.9;
 
@@ -136,7 +138,10 @@ Layout BlockReader::layOut(ArrayRef<Seen> heads, int64_t ranks) {
   int64_t sequence = op.getQ().getType().getDimSize(1), size = 0;
   int64_t run = sequence % ranks == 0 ? sequence / ranks : sequence;
   double least = 0;
-  for (int64_t each : llvm::reverse(sizes)) { // the smallest computes the least
+  SmallVector<int64_t> candidates(std::begin(sizes), std::end(sizes));
+  if (ranks > 1 && run % candidates.back() != 0)
+    candidates.push_back(sizeInShortShares);
+  for (int64_t each : llvm::reverse(candidates)) { // the smallest computes the least
     if (run % each != 0 || sequence == each)
       continue;
     double computed = 0, all = 0; // blocks; those that the op's other masks leave

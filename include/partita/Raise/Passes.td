@@ -236,7 +236,7 @@ def RaiseBlocks : Raise_Pass<"raise-blocks"> {
     `blocks`; the largest of 128, 64, 32 and 16 positions that computes little more than the smallest. Where blocks, `causal`
     and `window` hide exactly what the bias hides, which adds nothing to the other scores, the bias is dropped; else it stays. Attention
     with blocks already (`sparsify-attention`) stays as it is, and so does all attention in packed rows. Where `ranks` share a sequence in a
-    ring (context parallelism), blocks divide the positions of each.
+    ring (context parallelism), blocks divide the positions of each; blocks of 8 too, where no larger ones do.
 
     ```mlir
     %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5
