@@ -34,6 +34,7 @@ static constexpr StringLiteral kRaise[] = {
     "cse", // layers share a mask, which is evaluated once
     "func.func(raise-documents{recurring=${recurring-documents}})",
     "sparsify-attention{layout=${sparse-attention}}", // what the passes before have recognized
+    "func.func(check-visible-keys)", // before blocks take the masks' place
     "func.func(raise-blocks{packs=${pack} ranks=${ring-ranks}})", // the other attentions' masks
     "canonicalize",
     "cse",

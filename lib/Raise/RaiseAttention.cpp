@@ -19,6 +19,7 @@
 #include "lib/Raise/Bias.h"
 #include "lib/Raise/Mask.h"
 #include "lib/Raise/NumericCheck.h"
+#include "lib/Raise/Operand.h"
 #include "lib/Raise/Remarks.h"
 #include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Matmuls.h"
@@ -35,19 +36,6 @@ using namespace partita;
 using namespace partita::raise;
 
 namespace {
-
-/// An operand of attention: its source and which of the source's dimensions plays which role, -1
-/// for one of size one that the source lacks or has anywhere.
-struct Operand {
-  Value source;
-  enum Role { Batch, Sequence, Head, Feature };
-  int dims[4] = {-1, -1, -1, -1};
-  int64_t repeats = 1; // of each head, one after the other
-  double scale = 1;
-  int64_t size(Role role) const {
-    return dims[role] < 0 ? 1 : cast<RankedTensorType>(source.getType()).getDimSize(dims[role]);
-  }
-};
 
 /// One attention as the program spells it.
 struct Match {
@@ -97,40 +85,6 @@ std::string findDropout(Match &match) {
   return "";
 }
 
-/// Sorts the dimensions of a traced matrix operand into roles: the last two are given, those before
-/// are batch and head. False if a role would be played by two dimensions, or repeated other than
-/// head by head.
-bool assignRoles(const View &view, Operand::Role last, Operand::Role beforeLast, Operand &operand) {
-  operand = Operand();
-  operand.source = view.source;
-  operand.scale = view.scale;
-  auto rank = static_cast<unsigned>(cast<RankedTensorType>(view.source.getType()).getRank());
-  auto assign = [&](Operand::Role role, ArrayRef<unsigned> atoms) {
-    if (role == Operand::Head && !atoms.empty() && atoms.back() >= rank) {
-      operand.repeats = view.atomSizes[atoms.back()];
-      atoms = atoms.drop_back();
-    }
-    if (atoms.size() > 1 || (!atoms.empty() && (operand.dims[role] >= 0 || atoms[0] >= rank)))
-      return false;
-    if (!atoms.empty())
-      operand.dims[role] = atoms[0];
-    return true;
-  };
-  ArrayRef<Labels::value_type> labels(view.labels);
-  if (labels.size() < 3 || !assign(last, labels.back()) ||
-      !assign(beforeLast, labels[labels.size() - 2]))
-    return false;
-  ArrayRef<Labels::value_type> leading = labels.drop_back(2);
-  if (leading.size() == 2)
-    return assign(Operand::Batch, leading[0]) && assign(Operand::Head, leading[1]);
-  // [batch * heads, ...]: the outer factor is the batch.
-  if (leading.size() != 1 || leading[0].size() > 3)
-    return false;
-  ArrayRef<unsigned> atoms(leading[0]);
-  return assign(Operand::Batch, atoms.take_front(1)) &&
-         assign(Operand::Head, atoms.drop_front(std::min<size_t>(1, atoms.size())));
-}
-
 /// Do the operands' sizes make one attention? [b, s, h, d] x [b, t, h, d] x [b, t, h, e]
 bool sizesFit(const Match &match) {
   using R = Operand::Role;
@@ -144,8 +98,22 @@ bool sizesFit(const Match &match) {
          match.k.size(R::Sequence) == match.v.size(R::Sequence);
 }
 
-/// Fills `match` from its two matmuls; a reason on failure.
-std::string traceOperands(Match &match, const Independent &independent) {
+/// Where q, k and v merge batch and heads into one dimension: is it one sample's heads? Scores or masks of
+/// [batch, heads, queries, keys] tell, else the tensor [1, ...] that q is a view of.
+bool showsOneSample(Match &match) {
+  SmallVector<Value> scores{match.softmax.getX()};
+  scores.append(match.recipe.leaves());
+  for (Value value : scores)
+    if (auto type = cast<RankedTensorType>(value.getType()); type.getRank() == 4)
+      return type.getDimSize(0) == 1;
+  return llvm::any_of(traceViews(match.scores.getA(), true), [](const View &view) {
+    auto type = cast<RankedTensorType>(view.source.getType());
+    return type.getRank() == 4 && type.getDimSize(0) == 1;
+  });
+}
+
+/// Fills `match.q`, `k` and `v`; a reason on failure.
+std::string traceRoles(Match &match) {
   using R = Operand::Role;
   struct {
     Value value;
@@ -156,17 +124,35 @@ std::string traceOperands(Match &match, const Independent &independent) {
   } const operands[] = {{match.scores.getA(), R::Feature, R::Sequence, match.q, true, "q"},
                         {match.scores.getB(), R::Sequence, R::Feature, match.k, true, "k"},
                         {match.matmul.getB(), R::Feature, R::Sequence, match.v, false, "v"}};
-  for (const auto &[value, last, beforeLast, operand, throughScale, name] : operands) {
-    SmallVector<View> views = traceViews(value, throughScale);
-    if (!llvm::any_of(llvm::reverse(views), [&, last = last, beforeLast = beforeLast,
-                                             &operand = operand](const View &view) {
-          return assignRoles(view, last, beforeLast, operand);
-        }))
-      return ("batch, heads, sequence and features of " + name + " are not one dimension each")
-          .str();
+  std::string first;
+  bool oneSample = showsOneSample(match);
+  for (bool merged : {oneSample, !oneSample}) {
+    std::string problem;
+    for (const auto &[value, last, beforeLast, operand, throughScale, name] : operands) {
+      SmallVector<View> views = traceViews(value, throughScale);
+      if (!llvm::any_of(llvm::reverse(views), [&, last = last, beforeLast = beforeLast,
+                                               &operand = operand](const View &view) {
+            return assignRoles(view, last, beforeLast, merged, operand);
+          })) {
+        problem = ("batch, heads, sequence and features of " + name + " are not one dimension each")
+                      .str();
+        break;
+      }
+    }
+    if (problem.empty() && !sizesFit(match))
+      problem = "q, k and v differ in batch, heads, sequence or features";
+    if (problem.empty())
+      return "";
+    if (first.empty())
+      first = problem;
   }
-  if (!sizesFit(match))
-    return "q, k and v differ in batch, heads, sequence or features";
+  return first;
+}
+
+/// Fills `match` from its two matmuls; a reason on failure.
+std::string traceOperands(Match &match, const Independent &independent) {
+  if (std::string problem = traceRoles(match); !problem.empty())
+    return problem;
   Type element = getElementTypeOrSelf(match.matmul.getType());
   SmallVector<Value> sources{match.q.source, match.k.source, match.v.source};
   for (Value source : sources)
@@ -188,27 +174,6 @@ std::string traceOperands(Match &match, const Independent &independent) {
       },
       128);
   return complete ? findDropout(match) : dependsOnMore.str();
-}
-
-/// `operand` as [b, s, h, d].
-Value inLayout(OpBuilder &builder, Location loc, Value source, const Operand &operand) {
-  // Dimensions in the order of their roles; those of size one, which play none, in the gaps.
-  SmallVector<int64_t> permutation, idle;
-  for (int64_t i = 0; i < cast<RankedTensorType>(source.getType()).getRank(); ++i)
-    if (!llvm::is_contained(operand.dims, i))
-      idle.push_back(i);
-  size_t nextIdle = 0;
-  SmallVector<int64_t> shape;
-  auto type = cast<RankedTensorType>(source.getType());
-  for (int dim : operand.dims) {
-    shape.push_back(dim < 0 ? 1 : type.getDimSize(dim));
-    if (dim >= 0)
-      permutation.push_back(dim);
-    else if (nextIdle < idle.size())
-      permutation.push_back(idle[nextIdle++]);
-  }
-  permutation.append(idle.begin() + nextIdle, idle.end());
-  return createReshape(builder, loc, createTranspose(builder, loc, source, permutation), shape);
 }
 
 /// The replacement's value in place of the matmul's: [b, h, s, e], or [b * h, s, e].

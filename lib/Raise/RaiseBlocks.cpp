@@ -13,7 +13,7 @@
 
 #include "lib/Raise/BlockMatrix.h"
 #include "lib/Raise/Remarks.h"
-#include "partita/Raise/IndexEvaluator.h"
+#include "lib/Raise/Sight.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Raise/Subgraph.h"
 #include "partita/Support/HiddenScores.h"
@@ -32,6 +32,8 @@ namespace {
 /// Elements of all heads of a bias that are evaluated.
 constexpr int64_t mostMaskElements = int64_t(1) << 27;
 constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
+/// Of the blocks of ranks whose shares of a sequence no larger one divides: skipping an exchange is worth a slower kernel.
+constexpr int64_t sizeInShortShares = 8;
 /// A layout is worth it below this share of the blocks that would be computed anyway.
 constexpr double worthwhile = 0.9;
 
@@ -59,7 +61,7 @@ struct Layout {
 
 class BlockReader {
 public:
-  explicit BlockReader(tx::AttentionOp op) : op(op), bias(op.getBias()) {}
+  explicit BlockReader(tx::AttentionOp op) : op(op), sight(op) {}
   /// What the op's heads see: one for all, or one for each; none if the bias is no mask of scores that this pass reads.
   std::optional<SmallVector<Seen, 0>> read();
   /// Of blocks that each of so many ranks has whole ones of, if they divide the sequence.
@@ -67,12 +69,10 @@ public:
 
 private:
   std::optional<Seen> readHead(int64_t head);
-  bool isVisible(int64_t i, int64_t j);
   bool isExact(tx::BlocksAttr blocks, ArrayRef<Seen> heads);
 
   tx::AttentionOp op;
-  TypedValue<RankedTensorType> bias;
-  IndexEvaluator evaluator;
+  Sight sight; ///< its other masks too
 };
 
 struct RaiseBlocksPass : partita::impl::RaiseBlocksBase<RaiseBlocksPass> {
@@ -82,28 +82,19 @@ struct RaiseBlocksPass : partita::impl::RaiseBlocksBase<RaiseBlocksPass> {
 
 } // namespace
 
-/// Whether the op's other masks show key j to query i.
-bool BlockReader::isVisible(int64_t i, int64_t j) {
-  return (!op.getCausal() || j <= i) && (!op.getWindow() || j > i - int64_t(*op.getWindow()));
-}
-
 std::optional<Seen> BlockReader::readHead(int64_t head) {
   int64_t sequence = op.getQ().getType().getDimSize(1);
-  ArrayRef<int64_t> shape = bias.getType().getShape();
   Seen seen;
   seen.rows.assign(sequence, llvm::BitVector(sequence));
   for (int64_t i = 0; i < sequence; ++i) {
-    std::optional<Row> row =
-        evaluator.row(bias, {0, shape[1] == 1 ? 0 : head, shape[2] == 1 ? 0 : i});
-    if (!row)
+    std::optional<std::vector<double>> numbers = sight.row(/*sample=*/0, head, i);
+    if (!numbers)
       return std::nullopt;
-    std::vector<double> numbers = row->elements();
     for (int64_t j = 0; j < sequence; ++j) {
-      double number = numbers[numbers.size() == 1 ? 0 : j];
-      if (number < kHiddenBelow || !isVisible(i, j))
+      if ((*numbers)[j] < kHiddenBelow || !sight.isShown(i, j))
         continue;
       seen.rows[i].set(j);
-      seen.isPlain &= number == 0;
+      seen.isPlain &= (*numbers)[j] == 0;
     }
     if (seen.rows[i].none())
       return std::nullopt; // what such a query yields depends on zero_hidden: leave it
@@ -112,10 +103,8 @@ std::optional<Seen> BlockReader::readHead(int64_t head) {
 }
 
 std::optional<SmallVector<Seen, 0>> BlockReader::read() {
-  ArrayRef<int64_t> shape = bias.getType().getShape();
-  int64_t sequence = op.getQ().getType().getDimSize(1),
-          heads = evaluator.variesAlong(bias, 1) ? shape[1] : 1;
-  bool differsBySample = evaluator.variesAlong(bias, 0), isFlat = shape[2] == 1;
+  int64_t sequence = op.getQ().getType().getDimSize(1), heads = sight.heads();
+  bool differsBySample = sight.varies(0), isFlat = op.getBias().getType().getDimSize(2) == 1;
   if (differsBySample || isFlat || sequence > mostMaskElements / sequence / heads)
     return std::nullopt;
   SmallVector<Seen, 0> all;
@@ -139,7 +128,7 @@ bool BlockReader::isExact(tx::BlocksAttr blocks, ArrayRef<Seen> heads) {
     for (int64_t i = 0; i < sequence; ++i)
       for (int64_t j = 0; j < sequence; ++j)
         if (seen.rows[i].test(j) !=
-            (isVisible(i, j) && isComputed(layout, int32_t(i / size), int32_t(j / size))))
+            (sight.isShown(i, j) && isComputed(layout, int32_t(i / size), int32_t(j / size))))
           return false;
   }
   return true;
@@ -149,7 +138,10 @@ Layout BlockReader::layOut(ArrayRef<Seen> heads, int64_t ranks) {
   int64_t sequence = op.getQ().getType().getDimSize(1), size = 0;
   int64_t run = sequence % ranks == 0 ? sequence / ranks : sequence;
   double least = 0;
-  for (int64_t each : llvm::reverse(sizes)) { // the smallest computes the least
+  SmallVector<int64_t> candidates(std::begin(sizes), std::end(sizes));
+  if (ranks > 1 && run % candidates.back() != 0)
+    candidates.push_back(sizeInShortShares);
+  for (int64_t each : llvm::reverse(candidates)) { // the smallest computes the least
     if (run % each != 0 || sequence == each)
       continue;
     double computed = 0, all = 0; // blocks; those that the op's other masks leave

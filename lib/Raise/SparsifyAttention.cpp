@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Tx/Tx.h"
+#include "lib/Raise/Sight.h"
 #include "partita/Raise/Matmuls.h"
 #include "partita/Raise/Passes.h"
 #include "partita/Support/Sparsity.h"
@@ -147,7 +147,8 @@ LogicalResult SparsifyAttentionPass::sparsify(tx::AttentionOp op) {
       return op.emitError() << "sparse attention: " << problem;
     blocks = attributeOf(op.getContext(), sparsity.block, patterns);
   }
-  op.setBlocksAttr(blocks); // every mode computes the diagonal: no token sees nothing
+  // Every mode computes the diagonal; check-visible-keys knows what the model's own mask hides of it.
+  op.setBlocksAttr(blocks);
   ++numSparse;
   return success();
 }
@@ -159,9 +160,16 @@ void SparsifyAttentionPass::warn(ArrayRef<tx::AttentionOp> self, ArrayRef<tx::At
         << "sparse attention: " << cross.size()
         << (cross.size() == 1 ? " attention stays" : " attentions stay")
         << " dense, whose keys come from elsewhere than the queries (cross-attention, cached keys)";
-  const auto *open =
-      llvm::find_if(self, [](tx::AttentionOp op) { return !op.getCausal() && !op.getBias(); });
-  if (sparsity.unidirectional && open != self.end())
+  if (!sparsity.unidirectional)
+    return;
+  llvm::DenseMap<Value, bool> known; // layers share a bias
+  const auto *open = llvm::find_if(self, [&](tx::AttentionOp op) {
+    auto [seesLater, isNew] = known.try_emplace(op.getCausal() ? Value() : op.getBias());
+    if (isNew)
+      seesLater->second = seesLaterKeys(op);
+    return seesLater->second;
+  });
+  if (open != self.end())
     (*open)->emitWarning() << "sparse attention: attention=unidirectional hides blocks of later "
                               "tokens, but the model is not causal: a token still sees later ones "
                               "of its own block, as in DeepSpeed";

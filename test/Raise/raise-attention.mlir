@@ -373,3 +373,68 @@ func.func @dropped_twice(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x8x3xf32>, %v: t
   %o = tx.batch_matmul %e, %v : (tensor<1x2x3x3xf32>, tensor<1x2x3x8xf32>) -> tensor<1x2x3x8xf32>
   return %o : tensor<1x2x3x8xf32>
 }
+
+// -----
+
+// BLOOM of one sample: ALiBi, made of an input, is added in [batch * heads, ...] and the mask in [batch, heads, ...], which tells that the
+// dimension of two is heads, not a batch of two.
+// CHECK-LABEL: @one_sample(
+// CHECK-SAME:    %[[Q:[a-z0-9]*]]: tensor<1x3x2x8xf32>, %[[K:[a-z0-9]*]]: tensor<1x3x2x8xf32>, %[[V:[a-z0-9]*]]: tensor<1x3x2x8xf32>
+// CHECK:         %[[O:.*]], %{{.*}} = tx.attention %[[Q]], %[[K]], %[[V]] bias %{{.*}} scale 1.000000e+00 : (tensor<1x3x2x8xf32>, tensor<1x3x2x8xf32>, tensor<1x3x2x8xf32>, tensor<1x2x3x3xf32>)
+func.func @one_sample(%q: tensor<1x3x2x8xf32>, %k: tensor<1x3x2x8xf32>, %v: tensor<1x3x2x8xf32>, %alibi: tensor<2x1x3xf32>, %mask: tensor<1x1x3x3xf32>) -> tensor<2x3x8xf32> {
+  %qt = tx.transpose %q [0, 2, 1, 3] : tensor<1x3x2x8xf32> -> tensor<1x2x3x8xf32>
+  %kt = tx.transpose %k [0, 2, 3, 1] : tensor<1x3x2x8xf32> -> tensor<1x2x8x3xf32>
+  %vt = tx.transpose %v [0, 2, 1, 3] : tensor<1x3x2x8xf32> -> tensor<1x2x3x8xf32>
+  %q3 = tx.reshape %qt : tensor<1x2x3x8xf32> -> tensor<2x3x8xf32>
+  %k3 = tx.reshape %kt : tensor<1x2x8x3xf32> -> tensor<2x8x3xf32>
+  %v3 = tx.reshape %vt : tensor<1x2x3x8xf32> -> tensor<2x3x8xf32>
+  %s = tx.batch_matmul %q3, %k3 : (tensor<2x3x8xf32>, tensor<2x8x3xf32>) -> tensor<2x3x3xf32>
+  %a = tx.broadcast %alibi : tensor<2x1x3xf32> -> tensor<2x3x3xf32>
+  %biased = tx.add %s, %a : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+  %apart = tx.reshape %biased : tensor<2x3x3xf32> -> tensor<1x2x3x3xf32>
+  %m = tx.broadcast %mask : tensor<1x1x3x3xf32> -> tensor<1x2x3x3xf32>
+  %masked = tx.add %apart, %m : (tensor<1x2x3x3xf32>, tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %p = tx.softmax %masked : (tensor<1x2x3x3xf32>) -> tensor<1x2x3x3xf32>
+  %p3 = tx.reshape %p : tensor<1x2x3x3xf32> -> tensor<2x3x3xf32>
+  // expected-remark@+1 {{raised to tx.attention}}
+  %o = tx.batch_matmul %p3, %v3 : (tensor<2x3x3xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %o : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Nothing but q's own tensor tells it: [1, queries, heads, features]. Key heads are shared by two query heads each.
+// CHECK-LABEL: @one_sample_merged(
+// CHECK:         tx.attention %{{.*}} scale 1.000000e+00 : (tensor<1x3x4x8xf32>, tensor<1x3x2x8xf32>, tensor<1x3x2x8xf32>)
+func.func @one_sample_merged(%q: tensor<1x3x4x8xf32>, %k: tensor<1x2x8x3xf32>, %v: tensor<1x2x3x8xf32>) -> tensor<4x3x8xf32> {
+  %qt = tx.transpose %q [0, 2, 1, 3] : tensor<1x3x4x8xf32> -> tensor<1x4x3x8xf32>
+  %q3 = tx.reshape %qt : tensor<1x4x3x8xf32> -> tensor<4x3x8xf32>
+  %k5 = tx.reshape %k : tensor<1x2x8x3xf32> -> tensor<1x2x1x8x3xf32>
+  %kr = tx.broadcast %k5 : tensor<1x2x1x8x3xf32> -> tensor<1x2x2x8x3xf32>
+  %k3 = tx.reshape %kr : tensor<1x2x2x8x3xf32> -> tensor<4x8x3xf32>
+  %v5 = tx.reshape %v : tensor<1x2x3x8xf32> -> tensor<1x2x1x3x8xf32>
+  %vr = tx.broadcast %v5 : tensor<1x2x1x3x8xf32> -> tensor<1x2x2x3x8xf32>
+  %v3 = tx.reshape %vr : tensor<1x2x2x3x8xf32> -> tensor<4x3x8xf32>
+  %s = tx.batch_matmul %q3, %k3 : (tensor<4x3x8xf32>, tensor<4x8x3xf32>) -> tensor<4x3x3xf32>
+  %p = tx.softmax %s : (tensor<4x3x3xf32>) -> tensor<4x3x3xf32>
+  // expected-remark@+1 {{raised to tx.attention}}
+  %o = tx.batch_matmul %p, %v3 : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %o : tensor<4x3x8xf32>
+}
+
+// -----
+
+// Four samples of one head.
+// CHECK-LABEL: @one_head(
+// CHECK:         tx.attention %{{.*}} scale 1.000000e+00 : (tensor<4x3x1x8xf32>, tensor<4x3x1x8xf32>, tensor<4x3x1x8xf32>)
+func.func @one_head(%q: tensor<4x3x1x8xf32>, %k: tensor<4x1x8x3xf32>, %v: tensor<4x1x3x8xf32>) -> tensor<4x3x8xf32> {
+  %qt = tx.transpose %q [0, 2, 1, 3] : tensor<4x3x1x8xf32> -> tensor<4x1x3x8xf32>
+  %q3 = tx.reshape %qt : tensor<4x1x3x8xf32> -> tensor<4x3x8xf32>
+  %k3 = tx.reshape %k : tensor<4x1x8x3xf32> -> tensor<4x8x3xf32>
+  %v3 = tx.reshape %v : tensor<4x1x3x8xf32> -> tensor<4x3x8xf32>
+  %s = tx.batch_matmul %q3, %k3 : (tensor<4x3x8xf32>, tensor<4x8x3xf32>) -> tensor<4x3x3xf32>
+  %p = tx.softmax %s : (tensor<4x3x3xf32>) -> tensor<4x3x3xf32>
+  // expected-remark@+1 {{raised to tx.attention}}
+  %o = tx.batch_matmul %p, %v3 : (tensor<4x3x3xf32>, tensor<4x3x8xf32>) -> tensor<4x3x8xf32>
+  return %o : tensor<4x3x8xf32>
+}

@@ -5,13 +5,15 @@
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{packs=0}))' | FileCheck %s --check-prefix=KEPT --implicit-check-not=blocks
 // KEPT-LABEL: @documents(
 // KEPT: tx.attention %arg0, %arg0, %arg0 bias
-// Each of four ranks has whole blocks of 16 of 64 positions; of 96 it has 24, no whole blocks of any size.
+// Each of four ranks has whole blocks of 16 of 64 positions; of 96 it has 24, blocks of 8. One rank alone has none of these: its kernels
+// would gain less.
 // RUN: partita-opt %s --pass-pipeline='builtin.module(func.func(raise-blocks{ranks=4}))' | FileCheck %s --check-prefix=RING
 // RING-LABEL: @documents(
 // RING: blocks <16, [squares 0 to 4 by 2]> :
 // RING-LABEL: @window(
-// RING-NOT: blocks
+// RING: blocks <8, [band -2 to 2]> :
 // RING-LABEL: @global(
+// RING: causal blocks <8, [band -2 to 0, columns 0 to 1 by 1 width 1]> :
 module {
 
 // Two documents of 32 positions: the mask says nothing else, and goes.

@@ -172,31 +172,6 @@ def RaiseDocuments : Raise_Pass<"raise-documents"> {
   }];
 }
 
-def RaiseBlocks : Raise_Pass<"raise-blocks"> {
-  let options = [
-    Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
-    Option<"packs", "packs", "int64_t", "-1", "pack-documents follows with this token, and reads the biases; -1: it does not">,
-    Option<"ranks", "ranks", "int64_t", "1", "the ranks that may share a sequence in a ring: each gets whole blocks">,
-  ];
-  let summary = "lets self-attention skip the blocks of scores that its mask hides";
-  let description = [{
-    Phase: raise.
-
-    A bias that depends on nothing (a sliding window to both sides, global tokens, documents of fixed places, patterns of their own per
-    head) is evaluated in every element. If less than nine tenths of the blocks have a score that is not hidden, the op gets these as
-    `blocks`; the largest of 128, 64, 32 and 16 positions that computes little more than the smallest. Where blocks, `causal`
-    and `window` hide exactly what the bias hides, which adds nothing to the other scores, the bias is dropped; else it stays. Attention
-    with blocks already (`sparsify-attention`) stays as it is, and so does all attention in packed rows. Where `ranks` share a sequence in a
-    ring (context parallelism), blocks divide the positions of each.
-
-    ```mlir
-    %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5
-    // becomes, if each has half of 64 positions
-    %o, %l = tx.attention %x, %x, %x scale 5.000000e-01 blocks <32, [band 0 to 0]>
-    ```
-  }];
-}
-
 def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"layout", "layout", "std::string", "mode=MODE,KEY=VALUE...: DeepSpeed's keys of a sparse_attention block; empty: dense">,
@@ -212,12 +187,61 @@ def SparsifyAttention : Pass<"sparsify-attention", "::mlir::ModuleOp"> {
     encoder, or cached ones) stays dense, with a warning.
 
     Errors are located at the attention: a block that does not divide the sequence, a layout that does not fit it. Every mode computes the
-    blocks on the diagonal, so that each token sees itself.
+    blocks on the diagonal, so that each token sees itself unless the model's own mask hides it (`check-visible-keys`).
 
     ```mlir
     %o, %l = tx.attention %x, %x, %x scale 0.5 causal
     // becomes, with layout=mode=fixed,block=2,attention=unidirectional
     %o, %l = tx.attention %x, %x, %x scale 0.5 causal blocks <2, [squares 0 to 8 by 4 below, columns 3 to 8 by 4 width 1 below]>
+    ```
+  }];
+}
+
+def CheckVisibleKeys : Pass<"check-visible-keys", "::mlir::func::FuncOp"> {
+  let statistics = [Statistic<"numChecks", "checks", "biases evaluated; those that layers share once">];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let summary = "refuses attention in which a query sees no key";
+  let description = [{
+    Phase: raise.
+
+    A bias that depends on nothing is evaluated in every element (of short enough sequences: 2^27 elements), with `causal`, `window` and
+    `blocks`. Errors, located at the attention, name the first query that sees no key:
+
+    - the model's own mask is -inf at all of its keys: softmax is NaN. A query with `zero_hidden` yields zeros; one whose keys are all hidden by
+      finite numbers yields a mean over them, as in the model;
+    - the model's own mask hides all keys of the blocks that a sparse layout computes, but shows others, or hides these by finite numbers.
+
+    Padding masks, which depend on inputs, are not known here. Programs do not change.
+
+    ```mlir
+    %b = tx.constant ...      // -inf for keys that are not before the query
+    %o, %l = tx.attention %x, %x, %x bias %b scale 0.5
+    // error: attention: query 0 sees no key
+    ```
+  }];
+}
+
+def RaiseBlocks : Raise_Pass<"raise-blocks"> {
+  let options = [
+    Option<"remarks", "remarks", "bool", "false", "reports the ops that were raised, and those that nearly were and why not">,
+    Option<"packs", "packs", "int64_t", "-1", "pack-documents follows with this token, and reads the biases; -1: it does not">,
+    Option<"ranks", "ranks", "int64_t", "1", "the ranks that may share a sequence in a ring: each gets whole blocks">,
+  ];
+  let summary = "lets self-attention skip the blocks of scores that its mask hides";
+  let description = [{
+    Phase: raise.
+
+    A bias that depends on nothing (a sliding window to both sides, global tokens, documents of fixed places, patterns of their own per
+    head) is evaluated in every element. If less than nine tenths of the blocks have a score that is not hidden, the op gets these as
+    `blocks`; the largest of 128, 64, 32 and 16 positions that computes little more than the smallest. Where blocks, `causal`
+    and `window` hide exactly what the bias hides, which adds nothing to the other scores, the bias is dropped; else it stays. Attention
+    with blocks already (`sparsify-attention`) stays as it is, and so does all attention in packed rows. Where `ranks` share a sequence in a
+    ring (context parallelism), blocks divide the positions of each; blocks of 8 too, where no larger ones do.
+
+    ```mlir
+    %o, %l = tx.attention %x, %x, %x bias %two_documents scale 0.5
+    // becomes, if each has half of 64 positions
+    %o, %l = tx.attention %x, %x, %x scale 5.000000e-01 blocks <32, [band 0 to 0]>
     ```
   }];
 }
