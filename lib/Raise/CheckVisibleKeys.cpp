@@ -1,7 +1,7 @@
 //===- CheckVisibleKeys.cpp - refuses attention in which a query sees no key ------------------===//
 //
-// For every attention whose bias depends on nothing, each row of the bias is evaluated, once per head or sample if these
-// differ. A key is visible, hidden by a finite number (softmax of nothing else is a mean over all such keys), or hidden by
+// For every attention whose bias depends on nothing, the bias is evaluated, once per head or sample if these
+// differ: at each query's own place, and for all keys where the query does not see that. A key is visible, hidden by a finite number (softmax of nothing else is a mean over all such keys), or hidden by
 // -inf (softmax of nothing else is NaN). Of its best key,
 //   1. the model's own masks must leave a query more than -inf, unless the model yields zeros there (`zero_hidden`);
 //   2. the blocks of a sparse layout must leave it one that is as good.
@@ -26,8 +26,10 @@ using namespace partita::raise;
 
 namespace {
 
-/// Elements of all heads and samples of a bias that are evaluated; longer masks are not checked.
+/// Elements of all heads and samples of a bias that are evaluated; what is left of longer masks is not checked.
 constexpr int64_t mostMaskElements = int64_t(1) << 27;
+/// Elements of a row that take as long as one alone.
+constexpr int64_t elementCost = 32;
 
 enum Visibility { HiddenByInfinity, HiddenByNumber, Visible };
 
@@ -64,6 +66,8 @@ public:
   LogicalResult run();
 
 private:
+  /// Does a query see the key at its own place? Then the others need not be looked at.
+  bool seesItself(int64_t sample, int64_t head, int64_t i);
   SeenKeys look(ArrayRef<double> numbers, int64_t head, int64_t i);
   LogicalResult check(int64_t sample, int64_t head, int64_t i, const SeenKeys &seen);
   /// "query 3", with the head and the sample where these differ.
@@ -80,6 +84,20 @@ struct CheckVisibleKeysPass : partita::impl::CheckVisibleKeysBase<CheckVisibleKe
 };
 
 } // namespace
+
+bool KeyChecker::seesItself(int64_t sample, int64_t head, int64_t i) {
+  int64_t j = i + keys - queries;
+  if (j < 0 || !sight.isShown(i, j))
+    return false;
+  if (tx::BlocksAttr blocks = op.getBlocksAttr()) {
+    int64_t size = blocks.getSize();
+    partita_rt::BlockLayout layout = blocks.patternOf(head).rows(size, keys / size);
+    if (!partita_rt::isComputed(layout, int32_t(i / size), int32_t(j / size)))
+      return false;
+  }
+  std::optional<double> number = sight.element(sample, head, i, j);
+  return number && visibilityOf(*number) == Visible;
+}
 
 SeenKeys KeyChecker::look(ArrayRef<double> numbers, int64_t head, int64_t i) {
   tx::BlocksAttr blocks = op.getBlocksAttr();
@@ -138,11 +156,16 @@ LogicalResult KeyChecker::run() {
   samples = sight.samples();
   heads =
       blocks && blocks.getPatterns().size() > 1 ? op.getQ().getType().getDimSize(2) : sight.heads();
-  if (queries > mostMaskElements / keys / samples / heads)
-    return success();
+  int64_t left = mostMaskElements;
   for (int64_t sample = 0; sample < samples; ++sample)
     for (int64_t head = 0; head < heads; ++head)
       for (int64_t i = 0; i < queries; ++i) {
+        if ((left -= elementCost) < 0)
+          return success();
+        if (seesItself(sample, head, i))
+          continue;
+        if ((left -= keys) < 0)
+          return success();
         std::optional<std::vector<double>> numbers = sight.row(sample, head, i);
         if (!numbers)
           return success();

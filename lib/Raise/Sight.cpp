@@ -18,10 +18,19 @@ bool Sight::isShown(int64_t i, int64_t j) const {
          (!attention.getWindow() || j > last - static_cast<int64_t>(*attention.getWindow()));
 }
 
-std::optional<std::vector<double>> Sight::row(int64_t sample, int64_t head, int64_t i) {
+SmallVector<int64_t> Sight::indexOf(int64_t sample, int64_t head, int64_t i) {
   ArrayRef<int64_t> shape = bias.getType().getShape();
-  std::optional<Row> row = evaluator.row(
-      bias, {shape[0] == 1 ? 0 : sample, shape[1] == 1 ? 0 : head, shape[2] == 1 ? 0 : i});
+  return {shape[0] == 1 ? 0 : sample, shape[1] == 1 ? 0 : head, shape[2] == 1 ? 0 : i};
+}
+
+std::optional<double> Sight::element(int64_t sample, int64_t head, int64_t i, int64_t j) {
+  SmallVector<int64_t> index = indexOf(sample, head, i);
+  index.push_back(bias.getType().getDimSize(3) == 1 ? 0 : j);
+  return evaluator.element(bias, index);
+}
+
+std::optional<std::vector<double>> Sight::row(int64_t sample, int64_t head, int64_t i) {
+  std::optional<Row> row = evaluator.row(bias, indexOf(sample, head, i));
   if (!row)
     return std::nullopt;
   std::vector<double> numbers = row->elements();

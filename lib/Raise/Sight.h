@@ -17,6 +17,8 @@ public:
   /// What the bias adds to a query's scores, a number for each key; nothing if it depends on more than constants,
   /// or on an op that is not understood. There is a bias.
   std::optional<std::vector<double>> row(int64_t sample, int64_t head, int64_t i);
+  /// What it adds to the score of key j; nothing as above.
+  std::optional<double> element(int64_t sample, int64_t head, int64_t i, int64_t j);
   /// The samples and heads to look at, so that all that differ are seen.
   int64_t samples() { return varies(0) ? bias.getType().getDimSize(0) : 1; }
   int64_t heads() { return varies(1) ? bias.getType().getDimSize(1) : 1; }
@@ -27,6 +29,9 @@ public:
   bool assumeInputs(double number);
 
 private:
+  /// The bias's index of query i, without the key: dimensions of size one have 0.
+  llvm::SmallVector<int64_t> indexOf(int64_t sample, int64_t head, int64_t i);
+
   tx::AttentionOp op;
   mlir::TypedValue<mlir::RankedTensorType> bias;
   IndexEvaluator evaluator;

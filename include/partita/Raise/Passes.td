@@ -204,8 +204,8 @@ def CheckVisibleKeys : Pass<"check-visible-keys", "::mlir::func::FuncOp"> {
   let description = [{
     Phase: raise.
 
-    A bias that depends on nothing is evaluated in every element (of short enough sequences: 2^27 elements), with `causal`, `window` and
-    `blocks`. Errors, located at the attention, name the first query that sees no key:
+    A bias that depends on nothing is evaluated, with `causal`, `window` and `blocks`: at each query's own place and, where it does not see that, for
+    all keys (2^27 elements at most; what is left is not checked). Errors, located at the attention, name the first query that sees no key:
 
     - the model's own mask is -inf at all of its keys: softmax is NaN. A query with `zero_hidden` yields zeros; one whose keys are all hidden by
       finite numbers yields a mean over them, as in the model;
