@@ -1,8 +1,9 @@
 //===- CheckVisibleKeys.cpp - refuses attention in which a query sees no key ------------------===//
 //
-// For every attention whose bias depends on nothing, the bias is evaluated, once per head or sample if these
-// differ: at each query's own place, and for all keys where the query does not see that. A key is visible, hidden by a finite number (softmax of nothing else is a mean over all such keys), or hidden by
-// -inf (softmax of nothing else is NaN). Of its best key,
+// For every attention whose bias depends on nothing, the bias is evaluated, once per head or sample if these differ: at
+// each query's own place, and for all keys where the query does not see that. A key is visible, hidden by a finite number
+// (softmax of nothing else is a mean over all such keys), or hidden by -inf (softmax of nothing else is NaN). Of its best
+// key,
 //   1. the model's own masks must leave a query more than -inf, unless the model yields zeros there (`zero_hidden`);
 //   2. the blocks of a sparse layout must leave it one that is as good.
 //
