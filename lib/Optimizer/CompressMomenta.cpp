@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Target.h"
 #include "dialects/Train/Tensors.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/state_names.h"
@@ -81,6 +83,10 @@ private:
       return refuse(first) << "has no kernels for GPUs that pack signs into bits; use --target cpu";
     if (getOperation()->hasAttr(pipe::PipeDialect::kStages))
       return refuse(first) << "takes no pipeline stages; use --mesh dp=N alone";
+    if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
+      return refuse(first)
+             << "adds gradients to momenta before their sum, and momenta have no loss "
+                "scale; use --precision bfloat16 or float32";
     if (stage != 0)
       return refuse(first)
              << "compresses momenta that every rank has in full; use --zero-stage 0, not "
@@ -92,9 +98,6 @@ private:
   LogicalResult collect(train::OneBitAdamOp update, SmallVectorImpl<Compressed> &wanted) {
     if (!getElementTypeOrSelf(update.getValue().getType()).isF32() || update.getRounded())
       return refuse(update) << "compresses float32; use --precision float32";
-    if (update.getGradientScale())
-      return refuse(update) << "compresses what each rank has before the sum, of which no norm is "
-                               "known; leave out --clip and --loss-scale";
     auto sum = update.getGradient().getDefiningOp<par::AllReduceOp>();
     sum = sum ? withDataLast(sum) : sum;
     if (!sum || sum.getAxis() != "dp")
@@ -178,7 +181,7 @@ private:
 
   static Value numberOf(train::OneBitAdamOp update) { return update.getScalarValues()[1]; }
 
-  /// Finds the place of the sum, where all gradients are there and none is used, and moves before it what it needs.
+  /// Finds the place of the sum, where all gradients are there and none is used (by a norm or an update), and moves before it what it needs.
   LogicalResult gatherOperands(ArrayRef<Compressed> wanted) {
     train::OneBitAdamOp first = wanted.front().update;
     place = first;
@@ -187,8 +190,9 @@ private:
           each.update.getFreeze() != first.getFreeze())
         return refuse(each.update) << "sums all momenta at once: their updates are in one "
                                       "function, and freeze after the same step";
-      if (each.update->isBeforeInBlock(place))
-        place = each.update;
+      for (Operation *user : each.sum->getUsers())
+        if (user->getBlock() == place->getBlock() && user->isBeforeInBlock(place))
+          place = user;
     }
     for (const Compressed &each : wanted) {
       each.momentum.getDefiningOp()->moveBefore(place);
@@ -229,19 +233,37 @@ private:
                                                values, t, "dp", static_cast<uint64_t>(exact),
                                                builder.getStringAttr("momentum"));
     size_t count = wanted.size();
+    if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
+      clipUntilFrozen(scale, t, exact);
     for (auto [number, each] : llvm::enumerate(wanted)) {
       train::OneBitAdamOp update = each.update;
       par::AllReduceOp sum = each.sum;
-      update.setOperand(train::OptimizerInterface::kGradient, made.getResults()[number]);
+      sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
       update.setCompressed(APFloat(1.0));
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);
       train::WriteOp::create(builder, update.getLoc(), each.serverName,
                              made.getResults()[2 * count + number]);
-      if (sum->use_empty())
-        sum->erase();
+      sum->erase();
     }
+  }
+
+  /// Makes the factor that clips gradients 1 after the warm-up: what is summed then are momenta, and nobody knows the norm of the sum that gradients
+  /// would have.
+  void clipUntilFrozen(Value scale, Value t, int64_t exact) {
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointAfterValue(scale);
+    Location loc = scale.getLoc();
+    auto type = RankedTensorType::get({}, builder.getF32Type());
+    auto number = [&](double value) {
+      return tx::ConstantOp::create(builder, loc, type,
+                                    DenseElementsAttr::get(type, static_cast<float>(value)));
+    };
+    Value isWarmup = tx::LessEqualOp::create(builder, loc, type.clone(builder.getI1Type()), t,
+                                             number(static_cast<double>(exact)));
+    auto clipped = tx::SelectOp::create(builder, loc, type, isWarmup, scale, number(1));
+    scale.replaceAllUsesExcept(clipped, clipped);
   }
 
   par::MeshAttr mesh;

@@ -1,11 +1,19 @@
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta | FileCheck %s
 // RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10 clip=1" --compress-momenta | FileCheck %s --check-prefix=CLIP
 // RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
 // RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=BF16
 // RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
 // ZERO: error: onebit-adam over several ranks compresses momenta that every rank has in full; use --zero-stage 0, not 1
-// CLIP: error: onebit-adam over several ranks compresses what each rank has before the sum, of which no norm is known; leave out --clip and --loss-scale
+
+// The norm is of what is summed; the factor is 1 once that are momenta, for all updates.
+// CLIP: %[[Y:.*]]:6 = par.one_bit_all_reduce
+// CLIP: train.global_norm %[[Y]]#0, %[[Y]]#1, %{{.*}} of
+// CLIP: %[[SCALE:.*]] = train.clip
+// CLIP: %[[WARMUP:.*]] = tx.less_equal %{{.*}}, %{{.*}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+// CLIP: %[[FACTOR:.*]] = tx.select %[[WARMUP]], %[[SCALE]], %{{.*}}
+// CLIP-COUNT-3: train.onebit_adam {{.*}}, %[[FACTOR]] {
+// CLIP-NOT: %[[SCALE]]
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
 // BF16: error: onebit-adam over several ranks compresses float32; use --precision float32
 // EXACT-NOT: one_bit
