@@ -87,17 +87,17 @@ private:
       return refuse(first)
              << "adds gradients to momenta before their sum, and momenta have no loss "
                 "scale; use --precision bfloat16 or float32";
-    if (stage != 0)
-      return refuse(first)
-             << "compresses momenta that every rank has in full; use --zero-stage 0, not "
-             << stage.getValue();
+    if (stage > 1)
+      return refuse(first) << "compresses what each rank has of every gradient, in full; use "
+                              "--zero-stage 0 or 1, not "
+                           << stage.getValue();
     return success();
   }
 
   /// Adds an update whose gradient is a sum over dp; one that every rank has by itself is left.
   LogicalResult collect(train::OneBitAdamOp update, SmallVectorImpl<Compressed> &wanted) {
-    if (!getElementTypeOrSelf(update.getValue().getType()).isF32() || update.getRounded())
-      return refuse(update) << "compresses float32; use --precision float32";
+    if (!getElementTypeOrSelf(update.getValue().getType()).isF32())
+      return refuse(update) << "compresses float32, and updates " << update.getValue().getType();
     auto sum = update.getGradient().getDefiningOp<par::AllReduceOp>();
     sum = sum ? withDataLast(sum) : sum;
     if (!sum || sum.getAxis() != "dp")
@@ -106,7 +106,7 @@ private:
     if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
         momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
       return refuse(update) << "needs a sum and a momentum for each parameter, in its own function";
-    Type term = sum.getValues()[0].getType();
+    Type term = inSingle(sum.getValues()[0].getType());
     if (cast<RankedTensorType>(term).getRank() == 0) // a bit and a scale are all of one element
       return success();
     RankedTensorType worker = par::OneBitAllReduceOp::workerType(term, sum.getAxisAttr(), mesh),
@@ -137,6 +137,12 @@ private:
     last.erase();
     first.erase();
     return withDataLast(outer);
+  }
+
+  /// The type of what is compressed: float32, whatever gradients are computed in, because errors are what is left of
+  /// a value, to be added to the next one.
+  static RankedTensorType inSingle(Type type) {
+    return cast<RankedTensorType>(type).clone(Float32Type::get(type.getContext()));
   }
 
   //===-- States
@@ -217,12 +223,14 @@ private:
     SmallVector<Location> places;
     for (Compressed each : wanted) {
       Location loc = each.sum.getLoc();
-      values.push_back(par::OneBitTermOp::create(builder, loc, each.term().getType(), each.term(),
-                                                 each.momentum, t, "dp", each.update.getBeta1(),
-                                                 exact));
+      Value term = each.term();
+      if (RankedTensorType type = inSingle(term.getType()); term.getType() != type)
+        term = tx::CastOp::create(builder, provenance::backward(loc), type, term);
+      values.push_back(par::OneBitTermOp::create(builder, loc, term.getType(), term, each.momentum,
+                                                 t, "dp", each.update.getBeta1(), exact));
       workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
       servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
-      sums.push_back(each.sum.getResults()[0].getType());
+      sums.push_back(inSingle(each.sum.getResults()[0].getType()));
       places.push_back(loc);
     }
     llvm::append_range(sums, ValueRange(workers).getTypes());
@@ -245,8 +253,22 @@ private:
                              made.getResults()[count + number]);
       train::WriteOp::create(builder, update.getLoc(), each.serverName,
                              made.getResults()[2 * count + number]);
+      if (stage == 1)
+        keepMomentum(update, each.momentum, made.getResults()[number], t, exact);
       sum->erase();
     }
+  }
+
+  /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a
+  /// shard, has a shard of its own.
+  static void keepMomentum(train::OneBitAdamOp update, Value momentum, Value sum, Value t,
+                           int64_t exact) {
+    OpBuilder builder(update->getContext());
+    builder.setInsertionPointAfter(update);
+    Value mean =
+        par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum, t,
+                                  update.getGradientScale(), "dp", update.getBeta1(), exact);
+    update->getResult(1).replaceAllUsesWith(mean);
   }
 
   /// Makes the factor that clips gradients 1 after the warm-up: what is summed then are momenta, and nobody knows the norm of the sum that gradients

@@ -1,7 +1,7 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
 algorithm in numpy (test/Golden/make_onebit_adam.py), from the same start and with the same gradients; clipped in the warm-up if a norm is given.
 
-    one_bit_adam.py FOLDER RANKS [CLIP]
+    one_bit_adam.py FOLDER RANKS [CLIP [ZERO]]
 """
 import os
 import sys
@@ -13,7 +13,7 @@ import checkpoints  # noqa: E402
 from commands import call  # noqa: E402
 import make_onebit_adam as golden  # noqa: E402
 
-folder, ranks, clip = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0
+folder, ranks, clip, zero = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or [0])[0]), int((sys.argv[4:] or [0])[0])
 SHAPES = {"w": (5, 7), "b": (3,)}
 os.makedirs(folder, exist_ok=True)
 
@@ -35,7 +35,7 @@ def module():
         full = f"tensor<{'x'.join(map(str, shape))}xf32>"
         step.append(f"train.update @{name}, %{name} by %t{name} : {full}, {full}")
     return "\n".join([f"module attributes {{par.mesh = #par.mesh<dp = {ranks}>}} {{", *lines, "func.func @init() attributes {train.entry_point = #train.entry_point<init>} {", *init, "return", "}",
-                      f"func.func @train_step({', '.join(arguments)}) attributes {{train.entry_point = #train.entry_point<train_step>}} {{",
+                      f"func.func @train_step({', '.join(arguments)}) attributes {{par.no_cotangents, train.entry_point = #train.entry_point<train_step>}} {{",
                       *step, "return", "}", "}"])
 
 
@@ -50,7 +50,8 @@ gradients = {name: [[golden.numbers(step, rank, index, numpy.prod(shape)) for ra
 numbers = write("numbers", "\n".join(" ".join("%.17g" % (number / ranks) for row in gradients[name][step] for number in row)
                                      for step in range(golden.STEPS) for name in SHAPES))
 program = f"{folder}/program.mlir"
-call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY} clip={clip}", "--compress-momenta", "--expand-norms",
+call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY} clip={clip}", f"--compress-momenta=stage={zero}",
+     f"--zero-shard-states=stage={zero}", "--expand-norms",
      "-o", program)
 
 
