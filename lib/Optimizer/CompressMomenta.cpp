@@ -87,6 +87,9 @@ private:
       return refuse(first)
              << "adds gradients to momenta before their sum, and momenta have no loss "
                 "scale; use --precision bfloat16 or float32";
+    if (llvm::is_contained(offload, "optimizer"))
+      return refuse(first) << "adds to the whole momentum what it sends, in every step; leave out "
+                              "--offload optimizer, which keeps it on the host";
     if (stage > 1)
       return refuse(first) << "compresses what each rank has of every gradient, in full; use "
                               "--zero-stage 0 or 1, not "

@@ -84,9 +84,11 @@ private:
 
   /// A state of which the update takes a shard may be overwritten in full, by what another op computes of it: that comes after the update.
   static void bringOverwrites(Value operand, Operation *before) {
-    auto shard = operand.getDefiningOp<zero::ShardOp>();
-    auto read = shard ? shard.getValue().getDefiningOp<train::ReadOp>() : train::ReadOp();
-    if (!read)
+    Value full = operand;
+    while (auto shard = full.getDefiningOp<zero::ShardOp>())
+      full = shard.getValue();
+    auto read = full.getDefiningOp<train::ReadOp>();
+    if (!read || full == operand)
       return;
     SmallVector<std::pair<Operation *, Operation *>> overwrites;
     for (Operation *user : read->getUsers())

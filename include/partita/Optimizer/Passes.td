@@ -75,7 +75,8 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     ...
     ```
   }];
-  let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows: 0 or 1">];
+  let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows: 0 or 1">,
+                 ListOption<"offload", "offload", "std::string", "what is kept on the host: not optimizer">];
   let statistics = [Statistic<"compressed", "compressed", "gradients whose sums are compressed">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
