@@ -74,6 +74,13 @@ static LogicalResult verifySteps(Operation *op, Value t, int64_t exact) {
                            << ", which is not one f32 that all ranks have";
 }
 
+static LogicalResult verifyBeta(Operation *op, const APFloat &beta) {
+  double kept = beta.convertToDouble();
+  if (kept >= 0 && kept < 1)
+    return success();
+  return op->emitOpError() << "keeps " << kept << " of a mean, expected a number in [0, 1)";
+}
+
 LogicalResult OneBitAllReduceOp::verify() {
   if (failed(verifyAxis(*this, getAxisAttr())) ||
       failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
@@ -126,8 +133,15 @@ LogicalResult OneBitTermOp::verify() {
                          << ", found " << getMean().getType();
   if (getResult().getType() != getTerm().getType())
     return emitOpError() << "yields " << getTerm().getType() << ", not " << getResult().getType();
-  double beta = getBeta().convertToDouble();
-  if (!(beta >= 0 && beta < 1))
-    return emitOpError() << "keeps " << beta << " of a mean, expected a number in [0, 1)";
-  return success();
+  return verifyBeta(*this, getBeta());
+}
+
+LogicalResult OneBitMeanOp::verify() {
+  if (failed(verifyAxis(*this, getAxisAttr())) ||
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+    return failure();
+  if (Layout::of(getResult().getType()).kind(getAxisAttr()) != Kind::Invariant)
+    return emitOpError() << "over " << getAxisAttr()
+                         << " expects what its ranks have in full, found " << getResult().getType();
+  return verifyBeta(*this, getBeta());
 }

@@ -72,4 +72,21 @@ def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Par_OneBitMeanOp : Par_Op<"one_bit_mean", [Pure, AllTypesMatch<["sum", "mean", "result"]>]> {
+  let summary = "the running mean after a sum of `one_bit_term`s";
+  let description = [{
+    Of the sum G of ranks' terms and the mean m: beta m + (1 - beta) scale G while t <= `exact`, when terms are gradients; afterwards the sum,
+    when they are terms of the mean. The mean stays in full on every rank, whose next term needs it, where an update takes a shard of it (ZeRO).
+
+        %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10 : tensor<5xf32>
+  }];
+  let arguments = (ins AnyRankedTensor:$sum, AnyRankedTensor:$mean, AnyRankedTensor:$t, Optional<0DTensorOf<[F32]>>:$scale, StrAttr:$axis, F64Attr:$beta,
+                       I64Attr:$exact);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = [{
+    $sum `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` `until` $exact attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // PARTITA_PAR_ONE_BIT

@@ -164,6 +164,15 @@ SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
           CallArgument("*{} <= " + std::to_string(getExact()), getT())};
 }
 
+SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
+  return {getMean(),
+          getSum(),
+          getN(),
+          target.hyper("beta1", getBetaAttr()),
+          getScale() ? CallArgument("*{}", getScale()) : CallArgument("1.0f"),
+          CallArgument("*{} <= " + std::to_string(getExact()), getT())};
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Scratch memory on a GPU
 //===------------------------------------------------------------------------------------------===//

@@ -291,6 +291,16 @@ def Rt_OneBitTermOp : Rt_Op<"one_bit_term", [CallInterface]> {
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
   }];
 }
+def Rt_OneBitMeanOp : Rt_Op<"one_bit_mean", [CallInterface]> {
+  let summary = "a running mean, in place, after a sum (par.one_bit_mean); without `beta`, the run sets it";
+  let arguments = (ins Rt_BufferType:$mean, Rt_BufferType:$sum, Rt_BufferType:$t, Optional<Rt_BufferType>:$scale, I64Attr:$n, OptionalAttr<F64Attr>:$beta,
+                       I64Attr:$exact);
+  let assemblyFormat = "$mean `by` $sum $n `at` $t (`times` $scale^)? `exact` `until` $exact attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "oneBitMean"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
+  }];
+}
 /// The i-th pair of buffers has `blocks[i]` blocks, each with `counts[i]` elements per rank; `fullSizes[i]` is the number of
 /// elements of a full tensor that is smaller than all its padded shards together, else 0.
 class Rt_Exchange<string mnemonic, string kind>

@@ -140,8 +140,8 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"]],
     [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
      ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
-    [["m", "select(averaged != 0.0, select(v > 0.0, g, 0.0), m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
-     ["p", "p - rate * (m / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
+    [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
+     ["u", "select(averaged != 0.0, select(v > 0.0, m, 0.0), m)"], ["p", "p - rate * (u / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
     Tang et al., arXiv 2102.02888, in DeepSpeed's form: no bias correction, decoupled decay. `compressed` is 1 where what takes the gradient's

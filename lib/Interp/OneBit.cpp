@@ -141,9 +141,27 @@ LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs 
   return success();
 }
 
+LogicalResult oneBitMean(Execution &execution, par::OneBitMeanOp op, RankInputs in,
+                         RankOutputs out) {
+  if (in[2].front()->number(0) > static_cast<double>(op.getExact())) {
+    out[0] = in[0];
+    return success();
+  }
+  double keep = 1 - op.getBeta().convertToDouble();
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor mean = *in[1][rank];
+    double scale = op.getScale() ? in[3][rank]->number(0) : 1;
+    for (int64_t i = 0; i < mean.size(); ++i)
+      mean.setNumber(i, mean.number(i) + keep * (scale * in[0][rank]->number(i) - mean.number(i)));
+    out[0].push_back(std::make_shared<Tensor>(std::move(mean)));
+  }
+  return success();
+}
+
 } // namespace
 
 void partita::interp::addOneBitKernels(KernelTable &table) {
   table.addRanks<par::OneBitAllReduceOp>(oneBitAllReduce);
   table.addRanks<par::OneBitTermOp>(oneBitTerm);
+  table.addRanks<par::OneBitMeanOp>(oneBitMean);
 }

@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Target.h"
 #include "dialects/Train/Tensors.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/state_names.h"
@@ -81,20 +83,24 @@ private:
       return refuse(first) << "has no kernels for GPUs that pack signs into bits; use --target cpu";
     if (getOperation()->hasAttr(pipe::PipeDialect::kStages))
       return refuse(first) << "takes no pipeline stages; use --mesh dp=N alone";
-    if (stage != 0)
+    if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
       return refuse(first)
-             << "compresses momenta that every rank has in full; use --zero-stage 0, not "
-             << stage.getValue();
+             << "adds gradients to momenta before their sum, and momenta have no loss "
+                "scale; use --precision bfloat16 or float32";
+    if (llvm::is_contained(offload, "optimizer"))
+      return refuse(first) << "adds to the whole momentum what it sends, in every step; leave out "
+                              "--offload optimizer, which keeps it on the host";
+    if (stage > 1)
+      return refuse(first) << "compresses what each rank has of every gradient, in full; use "
+                              "--zero-stage 0 or 1, not "
+                           << stage.getValue();
     return success();
   }
 
   /// Adds an update whose gradient is a sum over dp; one that every rank has by itself is left.
   LogicalResult collect(train::OneBitAdamOp update, SmallVectorImpl<Compressed> &wanted) {
-    if (!getElementTypeOrSelf(update.getValue().getType()).isF32() || update.getRounded())
-      return refuse(update) << "compresses float32; use --precision float32";
-    if (update.getGradientScale())
-      return refuse(update) << "compresses what each rank has before the sum, of which no norm is "
-                               "known; leave out --clip and --loss-scale";
+    if (!getElementTypeOrSelf(update.getValue().getType()).isF32())
+      return refuse(update) << "compresses float32, and updates " << update.getValue().getType();
     auto sum = update.getGradient().getDefiningOp<par::AllReduceOp>();
     sum = sum ? withDataLast(sum) : sum;
     if (!sum || sum.getAxis() != "dp")
@@ -103,7 +109,7 @@ private:
     if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
         momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
       return refuse(update) << "needs a sum and a momentum for each parameter, in its own function";
-    Type term = sum.getValues()[0].getType();
+    Type term = inSingle(sum.getValues()[0].getType());
     if (cast<RankedTensorType>(term).getRank() == 0) // a bit and a scale are all of one element
       return success();
     RankedTensorType worker = par::OneBitAllReduceOp::workerType(term, sum.getAxisAttr(), mesh),
@@ -134,6 +140,12 @@ private:
     last.erase();
     first.erase();
     return withDataLast(outer);
+  }
+
+  /// The type of what is compressed: float32, whatever gradients are computed in, because errors are what is left of
+  /// a value, to be added to the next one.
+  static RankedTensorType inSingle(Type type) {
+    return cast<RankedTensorType>(type).clone(Float32Type::get(type.getContext()));
   }
 
   //===-- States
@@ -178,7 +190,7 @@ private:
 
   static Value numberOf(train::OneBitAdamOp update) { return update.getScalarValues()[1]; }
 
-  /// Finds the place of the sum, where all gradients are there and none is used, and moves before it what it needs.
+  /// Finds the place of the sum, where all gradients are there and none is used (by a norm or an update), and moves before it what it needs.
   LogicalResult gatherOperands(ArrayRef<Compressed> wanted) {
     train::OneBitAdamOp first = wanted.front().update;
     place = first;
@@ -187,8 +199,9 @@ private:
           each.update.getFreeze() != first.getFreeze())
         return refuse(each.update) << "sums all momenta at once: their updates are in one "
                                       "function, and freeze after the same step";
-      if (each.update->isBeforeInBlock(place))
-        place = each.update;
+      for (Operation *user : each.sum->getUsers())
+        if (user->getBlock() == place->getBlock() && user->isBeforeInBlock(place))
+          place = user;
     }
     for (const Compressed &each : wanted) {
       each.momentum.getDefiningOp()->moveBefore(place);
@@ -213,12 +226,14 @@ private:
     SmallVector<Location> places;
     for (Compressed each : wanted) {
       Location loc = each.sum.getLoc();
-      values.push_back(par::OneBitTermOp::create(builder, loc, each.term().getType(), each.term(),
-                                                 each.momentum, t, "dp", each.update.getBeta1(),
-                                                 exact));
+      Value term = each.term();
+      if (RankedTensorType type = inSingle(term.getType()); term.getType() != type)
+        term = tx::CastOp::create(builder, provenance::backward(loc), type, term);
+      values.push_back(par::OneBitTermOp::create(builder, loc, term.getType(), term, each.momentum,
+                                                 t, "dp", each.update.getBeta1(), exact));
       workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
       servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
-      sums.push_back(each.sum.getResults()[0].getType());
+      sums.push_back(inSingle(each.sum.getResults()[0].getType()));
       places.push_back(loc);
     }
     llvm::append_range(sums, ValueRange(workers).getTypes());
@@ -229,19 +244,51 @@ private:
                                                values, t, "dp", static_cast<uint64_t>(exact),
                                                builder.getStringAttr("momentum"));
     size_t count = wanted.size();
+    if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
+      clipUntilFrozen(scale, t, exact);
     for (auto [number, each] : llvm::enumerate(wanted)) {
       train::OneBitAdamOp update = each.update;
       par::AllReduceOp sum = each.sum;
-      update.setOperand(train::OptimizerInterface::kGradient, made.getResults()[number]);
+      sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
       update.setCompressed(APFloat(1.0));
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);
       train::WriteOp::create(builder, update.getLoc(), each.serverName,
                              made.getResults()[2 * count + number]);
-      if (sum->use_empty())
-        sum->erase();
+      if (stage == 1)
+        keepMomentum(update, each.momentum, made.getResults()[number], t, exact);
+      sum->erase();
     }
+  }
+
+  /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a
+  /// shard, has a shard of its own.
+  static void keepMomentum(train::OneBitAdamOp update, Value momentum, Value sum, Value t,
+                           int64_t exact) {
+    OpBuilder builder(update->getContext());
+    builder.setInsertionPointAfter(update);
+    Value mean =
+        par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum, t,
+                                  update.getGradientScale(), "dp", update.getBeta1(), exact);
+    update->getResult(1).replaceAllUsesWith(mean);
+  }
+
+  /// Makes the factor that clips gradients 1 after the warm-up: what is summed then are momenta, and nobody knows the norm of the sum that gradients
+  /// would have.
+  void clipUntilFrozen(Value scale, Value t, int64_t exact) {
+    OpBuilder builder(&getContext());
+    builder.setInsertionPointAfterValue(scale);
+    Location loc = scale.getLoc();
+    auto type = RankedTensorType::get({}, builder.getF32Type());
+    auto number = [&](double value) {
+      return tx::ConstantOp::create(builder, loc, type,
+                                    DenseElementsAttr::get(type, static_cast<float>(value)));
+    };
+    Value isWarmup = tx::LessEqualOp::create(builder, loc, type.clone(builder.getI1Type()), t,
+                                             number(static_cast<double>(exact)));
+    auto clipped = tx::SelectOp::create(builder, loc, type, isWarmup, scale, number(1));
+    scale.replaceAllUsesExcept(clipped, clipped);
   }
 
   par::MeshAttr mesh;

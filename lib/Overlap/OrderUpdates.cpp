@@ -82,6 +82,26 @@ private:
     op->moveBefore(before);
   }
 
+  /// A state of which the update takes a shard may be overwritten in full, by what another op computes of it: that comes after the update.
+  static void bringOverwrites(Value operand, Operation *before) {
+    Value full = operand;
+    while (auto shard = full.getDefiningOp<zero::ShardOp>())
+      full = shard.getValue();
+    auto read = full.getDefiningOp<train::ReadOp>();
+    if (!read || full == operand)
+      return;
+    SmallVector<std::pair<Operation *, Operation *>> overwrites;
+    for (Operation *user : read->getUsers())
+      for (Operation *next : user->getUsers())
+        if (auto write = dyn_cast<train::WriteOp>(next);
+            write && write.getSymbol() == read.getSymbol() && user->getBlock() == read->getBlock())
+          overwrites.push_back({user, write});
+    for (auto [op, write] : overwrites) {
+      op->moveBefore(before);
+      write->moveBefore(before);
+    }
+  }
+
   /// For a gradient reduced in a slot of a loop, returns when, among all last values of the loop.
   static unsigned readyIn(Operation *update) {
     Value gradient = update->getOperand(1), inside = handedOut(gradient);
@@ -123,6 +143,8 @@ private:
       update->moveBefore(end);
       for (Operation *op : llvm::concat<Operation *>(followers.writes, followers.gathers))
         op->moveBefore(end);
+      for (Value operand : update->getOperands())
+        bringOverwrites(operand, end);
       llvm::append_range(last, followers.writesOfGathered);
     }
     for (Operation *write : last)

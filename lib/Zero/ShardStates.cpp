@@ -97,9 +97,15 @@ private:
       return;
     ++sharded;
     RankedTensorType shard = zero::shardType(full, over, mesh);
-    for (train::StateOp state : train::stateSymbols(update))
-      for (Value access : accesses.lookup(state.getSymNameAttr()))
-        access.setType(shard);
+    for (unsigned result = 0; result < update.getUpdates().size(); ++result) {
+      Value state = update->getOperand(*update.getUpdatedOperand(result));
+      train::StateOp symbol = train::stateReadBy(state);
+      if (symbol && result > 0 && isReadInFull(state, update))
+        takeShard(state, over, update);
+      else if (symbol)
+        for (Value access : accesses.lookup(symbol.getSymNameAttr()))
+          access.setType(shard);
+    }
     Value gradient = update.getUpdatingGradient();
     std::optional<Location> reduced = reductionOf(gradient);
     Value rounded = update.getRounded(), updated = rounded ? rounded : update->getResult(0);
@@ -125,15 +131,23 @@ private:
     updated.replaceAllUsesExcept(gathered, first);
   }
 
+  static bool needsShard(Operation *op, train::OptimizerInterface update) {
+    return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
+  }
+
+  /// Does anything but the update need the state? A term of 1-bit Adam's sums is of the whole momentum.
+  static bool isReadInFull(Value state, train::OptimizerInterface update) {
+    return llvm::any_of(state.getUsers(),
+                        [&](Operation *user) { return !needsShard(user, update); });
+  }
+
   /// Replaces a value or gradient by its shard in its update, and in norms, which count each
   /// element once.
   void takeShard(Value full, ArrayRef<StringAttr> over, train::OptimizerInterface update) {
-    auto needsShard = [&](Operation *op) {
-      return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
-    };
     Operation *first = update;
     for (Operation *user : full.getUsers())
-      if (needsShard(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
+      if (needsShard(user, update) && user->getBlock() == first->getBlock() &&
+          user->isBeforeInBlock(first))
         first = user;
     OpBuilder builder(first);
     Value taken = full;
@@ -141,7 +155,8 @@ private:
       taken = zero::ShardOp::create(builder, update->getLoc(),
                                     zero::shardType(full.getType(), over.take_front(i + 1), mesh),
                                     taken, over[i]);
-    full.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsShard(use.getOwner()); });
+    full.replaceUsesWithIf(taken,
+                           [&](OpOperand &use) { return needsShard(use.getOwner(), update); });
   }
 
   par::MeshAttr mesh;

@@ -80,3 +80,24 @@ func.func @nothing_kept(%g: !term, %m: tensor<4xf32>, %t: tensor<f32>) {
   return
 }
 }
+
+// -----
+
+!shard = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @of_a_shard(%g: !shard, %m: !shard, %t: tensor<f32>) {
+  // expected-error@+1 {{over "dp" expects what its ranks have in full, found 'tensor<2xf32, #par.place<[4], flat [dp]>>'}}
+  %x = par.one_bit_mean %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 1 : !shard
+  return
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @kept_below_none(%g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{keeps -1.000000e+00 of a mean, expected a number in [0, 1)}}
+  %x = par.one_bit_mean %g, %m at %t : tensor<f32> over "dp" beta -1.0 exact until 1 : tensor<4xf32>
+  return
+}
+}

@@ -36,6 +36,17 @@ func.func @exact(%g: !worker, %s: !server) -> (tensor<4xf32>, !worker, !server) 
   return %y#0, %y#1, %y#2 : tensor<4xf32>, !worker, !server
 }
 
+// In the warm-up 0.9 of the mean and 0.1 of half the sum; afterwards the sum.
+// RUN: echo 1 2 3 4 10 20 30 40 5 > %t.mean.txt && partita-interp %s --entry mean --inputs %t.mean.txt | FileCheck %s --check-prefix=MEAN
+// RUN: echo 1 2 3 4 10 20 30 40 6 > %t.mean.txt && partita-interp %s --entry mean --inputs %t.mean.txt | FileCheck %s --check-prefix=SUM
+// MEAN: result 0: 4 = [1.4, 2.8, 4.2, 5.6]
+// SUM: result 0: 4 = [10, 20, 30, 40]
+func.func @mean(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> tensor<4xf32> attributes {par.no_cotangents} {
+  %half = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> times %half : tensor<f32> over "dp" beta 0.9 exact until 5 : tensor<4xf32>
+  return %m1 : tensor<4xf32>
+}
+
 // Afterwards scales sqrt(30 / 4) and sqrt(95 / 4), and those of the chunks' sums, of which the first is all equal.
 // SIGNS: result 0: 4 = [-2.13478, -2.13478, 7.61201, 7.61201]
 // SPOILT: result 0: 4 = [nan, nan, nan, nan]

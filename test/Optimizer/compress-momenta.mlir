@@ -1,13 +1,41 @@
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta | FileCheck %s
-// RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=1 2>&1 | FileCheck %s --check-prefix=ZERO
-// RUN: not partita-opt %s --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=CLIP
+// RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=2 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta=stage=1 --zero-shard-states=stage=1 | FileCheck %s --check-prefix=SHARD
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10 clip=1" --compress-momenta | FileCheck %s --check-prefix=CLIP
 // RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
-// RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && not partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=BF16
+// RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta | FileCheck %s --check-prefix=BF16
+// RUN: sed 's/f32/f64/g' %s > %t.f64.mlir && not partita-opt %t.f64.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=F64
 // RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
-// ZERO: error: onebit-adam over several ranks compresses momenta that every rank has in full; use --zero-stage 0, not 1
-// CLIP: error: onebit-adam over several ranks compresses what each rank has before the sum, of which no norm is known; leave out --clip and --loss-scale
+// ZERO: error: onebit-adam over several ranks compresses what each rank has of every gradient, in full; use --zero-stage 0 or 1, not 2
+
+// ZeRO-1: an update takes a shard of the momentum, which is computed in full from the sum. Its result for the shard has no use.
+// SHARD: %[[V:.*]] = train.read @w.v : tensor<10xf32, #par.place<[4, 5], flat [dp]>>
+// SHARD: %[[M:.*]] = train.read @w.m : tensor<4x5xf32>
+// SHARD: par.one_bit_term %arg0, %[[M]] at
+// SHARD: %[[Y:.*]]:6 = par.one_bit_all_reduce
+// SHARD: %[[SHARD:.*]] = zero.shard %[[M]] over "dp"
+// SHARD: %[[NEW:.*]], %[[OTHERS:.*]]:2 = train.onebit_adam %{{.*}}, %{{.*}}, %[[SHARD]], %[[V]],
+// SHARD: %[[FULL:.*]] = zero.gather %[[NEW]] over "dp" because "updated parameter"
+// SHARD: %[[MEAN:.*]] = par.one_bit_mean %[[Y]]#0, %[[M]] at %{{.*}} : tensor<f32> over "dp" beta 9.000000e-01 exact until 10 : tensor<4x5xf32>
+// SHARD: train.write @w, %[[FULL]]
+// SHARD: train.write @w.m, %[[MEAN]] : tensor<4x5xf32>
+// SHARD: train.write @w.v, %[[OTHERS]]#1
+
+// The norm is of what is summed; the factor is 1 once that are momenta, for all updates.
+// CLIP: %[[Y:.*]]:6 = par.one_bit_all_reduce
+// CLIP: train.global_norm %[[Y]]#0, %[[Y]]#1, %{{.*}} of
+// CLIP: %[[SCALE:.*]] = train.clip
+// CLIP: %[[WARMUP:.*]] = tx.less_equal %{{.*}}, %{{.*}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
+// CLIP: %[[FACTOR:.*]] = tx.select %[[WARMUP]], %[[SCALE]], %{{.*}}
+// CLIP-COUNT-3: train.onebit_adam {{.*}}, %[[FACTOR]] {
+// CLIP-NOT: %[[SCALE]]
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
-// BF16: error: onebit-adam over several ranks compresses float32; use --precision float32
+
+// What is compressed is float32.
+// BF16: %[[G:.*]] = tx.cast %arg0 {{.*}}: tensor<4x5xbf16, #par.place<[4, 5], partial [dp]>> -> tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>
+// BF16: par.one_bit_term %[[G]],
+// BF16: par.one_bit_all_reduce {{.*}} -> (tensor<4x5xf32>, tensor<5xf32>, tensor<1x4x5xf32,
+// F64: error: onebit-adam over several ranks compresses float32, and updates 'tensor<4x5xf64>'
 // EXACT-NOT: one_bit
 
 // A sum for all parameters but one of a single element, whose sum is exact anyway.
@@ -22,7 +50,7 @@ train.parameter @s : tensor<f32>
 // CHECK-DAG: train.state @b.server : tensor<5xf32> = 0.000000e+00 of @b "server"
 // CHECK-NOT: @s.worker
 
-func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>, %gs: tensor<f32, #par.place<[], partial [dp]>>) attributes {train.entry_point = #train.entry_point<train_step>} {
+func.func @train_step(%gw: tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>, %gb: tensor<5xf32, #par.place<[5], partial [dp]>>, %gs: tensor<f32, #par.place<[], partial [dp]>>) attributes {par.no_cotangents, train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @w : tensor<4x5xf32>
   %b = train.read @b : tensor<5xf32>
   %s = train.read @s : tensor<f32>

@@ -107,3 +107,37 @@ func.func @slots(%xs: !ps, %rate: tensor<f32>) attributes {par.no_cotangents} {
   train.write @w, %y : tensor<4xf32>
   return
 }
+
+// 1-bit Adam with ZeRO: the momentum is overwritten in full after the update has taken its shard of the old one.
+!flat = tensor<2xf32, #par.place<[4], flat [dp]>>
+module @momentum attributes {par.mesh = #par.mesh<dp = 2>} {
+train.parameter @w : tensor<4xf32>
+train.state @w.m : tensor<4xf32> = 0.000000e+00 of @w "m"
+train.state @w.v : tensor<4xf32> = 0.000000e+00 of @w "v"
+// CHECK-LABEL: func.func @in_full
+// CHECK: %[[M:.*]] = train.read @w.m
+// CHECK: %[[G:.*]] = zero.shard %arg0
+// CHECK: %[[S:.*]] = zero.shard %[[M]]
+// CHECK-NEXT: train.onebit_adam %{{.*}}, %[[G]], %[[S]],
+// CHECK-NEXT: train.write @w.v
+// CHECK-NEXT: zero.gather
+// CHECK-NEXT: %[[MEAN:.*]] = par.one_bit_mean %arg0, %[[M]]
+// CHECK-NEXT: train.write @w.m, %[[MEAN]]
+// CHECK-NEXT: train.write @w,
+func.func @in_full(%y: tensor<4xf32>, %rate: tensor<f32>, %t: tensor<f32>) attributes {par.no_cotangents} {
+  %w = train.read @w : tensor<4xf32>
+  %m = train.read @w.m : tensor<4xf32>
+  %v = train.read @w.v : !flat
+  %g = zero.shard %y over "dp" : tensor<4xf32> -> !flat
+  %p = zero.shard %w over "dp" : tensor<4xf32> -> !flat
+  %s = zero.shard %m over "dp" : tensor<4xf32> -> !flat
+  %mean = par.one_bit_mean %y, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 1 : tensor<4xf32>
+  %new:3 = train.onebit_adam %p, %g, %s, %v, %rate, %t {beta1 = 0.9, beta2 = 0.99, compressed = 1.0, decay = 0.0, epsilon = 1.0e-8, freeze = 1.0}
+     : (!flat, !flat, !flat, !flat, tensor<f32>, tensor<f32>) -> (!flat, !flat, !flat)
+  train.write @w.m, %mean : tensor<4xf32>
+  train.write @w.v, %new#2 : !flat
+  %full = zero.gather %new#0 over "dp" because "updated parameter" : !flat -> tensor<4xf32>
+  train.write @w, %full : tensor<4xf32>
+  return
+}
+}

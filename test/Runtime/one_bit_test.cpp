@@ -44,6 +44,24 @@ TEST(OneBit, scaleIsTheRootOfTheMeanSquare) {
   EXPECT_EQ(signScale(x, 0), 0.0f);
 }
 
+/// As an update computes it, each operation rounded by itself.
+TEST(OneBit, meanIsExponentialUntilTermsAreOfTheMean) {
+  const int64_t n = 37;
+  std::vector<float> m(n), sum(n), old;
+  for (int64_t i = 0; i < n; ++i) {
+    m[size_t(i)] = 0.1f * float(i) - 1;
+    sum[size_t(i)] = 1 / float(i + 3);
+  }
+  old = m;
+  oneBitMean(m.data(), sum.data(), n, 0.9, 0.3f, true);
+  for (size_t i = 0; i < m.size(); ++i) {
+    volatile float g = 0.3f * sum[i], step = g - old[i], part = float(1 - 0.9) * step;
+    EXPECT_EQ(m[i], old[i] + part) << i;
+  }
+  oneBitMean(m.data(), sum.data(), n, 0.9, 0.3f, false);
+  EXPECT_EQ(m, sum);
+}
+
 TEST(OneBit, bytesOfABlock) {
   EXPECT_EQ(oneBitBytes(35, 2), 4 + 3); // chunks of 18
   EXPECT_EQ(oneBitBytes(3, 4), 4 + 1);

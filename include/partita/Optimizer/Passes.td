@@ -58,7 +58,8 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters takes the place of the sums of their gradients; `compressed`
     tells the updates that the sum is the new momentum. Parameters of one element keep their sums: a sign and a scale are all there is.
     What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
-    compresses its shard. Float32, states in full, without clipping: else an error says why.
+    compresses its shard. Gradients are clipped in the warm-up alone; afterwards the norm of their sum is not known. Gradients in
+    16 bits are widened to float32 before. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"
@@ -74,9 +75,10 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     ...
     ```
   }];
-  let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows; others than 0 are refused">];
+  let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows: 0 or 1">,
+                 ListOption<"offload", "offload", "std::string", "what is kept on the host: not optimizer">];
   let statistics = [Statistic<"compressed", "compressed", "gradients whose sums are compressed">];
-  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect"];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
 def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {

@@ -141,7 +141,8 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
 
     Collectives complete in the order of their starts. With the updates in the same order, the first buckets are waited for first, and
     the last one, with no backward pass left to overlap with, overlaps with the updates of the others. The gather of an updated value
-    follows its update. The writes of gathered values move after all updates, so that gathers, too, can join and overlap.
+    follows its update. The writes of gathered values move after all updates, so that gathers, too, can join and overlap. What overwrites in full a state of which the
+    update takes a shard comes after the update.
 
     ```mlir
     %r = par.all_reduce %a over "dp"

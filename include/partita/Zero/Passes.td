@@ -48,8 +48,8 @@ def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
 
     If all ranks of dp make the same update of a parameter, each updates only a flat shard: value and gradient are sharded, the states
     are stored as shards, and the new value is gathered. `zero`'s canonicalization makes the shard of a reduced gradient a
-    reduce-scatter, so the communication volume stays the same: an all-reduce becomes a reduce-scatter and a gather. At stage 0 the
-    pass does nothing.
+    reduce-scatter, so the communication volume stays the same: an all-reduce becomes a reduce-scatter and a gather. A state that
+    something else reads in full (the momentum of 1-bit Adam) stays in full, and the update takes a shard of it. At stage 0 the pass does nothing.
 
     ```mlir
     %m = train.read @w.m : tensor<3x5xf32>

@@ -28,6 +28,20 @@ struct OneBitTerm : KernelInterface::ExternalModel<OneBitTerm, par::OneBitTermOp
   }
 };
 
+struct OneBitMean : KernelInterface::ExternalModel<OneBitMean, par::OneBitMeanOp> {
+  StringRef resultName(Operation *, unsigned) const { return "mean"; }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {1}; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto mean = cast<par::OneBitMeanOp>(op);
+    if (!l.samePlace(mean.getMean(), mean.getResult()))
+      l.copy(l.result(0), l.view(mean.getResult()), mean.getMean());
+    l.create<rt::OneBitMeanOp>(l.result(0), l.operand(0), l.operand(2),
+                               mean.getScale() ? l.operand(3) : Value(), l.elements(mean.getMean()),
+                               l.shared.unlessShared("beta1", mean.getBetaAttr()), mean.getExact());
+    return success();
+  }
+};
+
 struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduceOp> {
   StringRef resultName(Operation *op, unsigned result) const {
     return result < cast<par::OneBitAllReduceOp>(op).getCount() ? "sum" : "error";
@@ -61,5 +75,6 @@ struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduc
 
 void rt::attachOneBitSums(MLIRContext *context) {
   par::OneBitTermOp::attachInterface<OneBitTerm>(*context);
+  par::OneBitMeanOp::attachInterface<OneBitMean>(*context);
   par::OneBitAllReduceOp::attachInterface<OneBitSum>(*context);
 }

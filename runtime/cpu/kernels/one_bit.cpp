@@ -207,6 +207,21 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
   }
 }
 
+void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact) {
+  if (!exact)
+    return void(std::copy_n(sum, n, m));
+  Lanes keep = splat(float(1 - beta)), factor = splat(scale);
+  auto mean = [&](Lanes old,
+                  Lanes x) { // with the bits of an update's kernel, which contracts nothing
+    return old + rounded(keep * (rounded(factor * x) - old));
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(m + i, mean(load(m + i), load(sum + i)));
+  if (int64_t rest = n - i)
+    storePart(m + i, mean(loadPart(m + i, rest, 0), loadPart(sum + i, rest, 0)), rest);
+}
+
 void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
                      const char *why) {
   if (!compresses || group.size() == 1)

@@ -38,6 +38,9 @@ inline int64_t oneBitScratch(OneBitTensors tensors, int ranks) {
 void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
                 bool exact);
 
+/// The new momentum m of all ranks, from the sum of their terms: m + (1 - beta) (scale sum - m), or the sum if it is no longer exact.
+void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact);
+
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
 /// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus
 /// its worker's error, and s(x) = |x| / sqrt(n), the scale of a tensor or chunk of n elements:

@@ -64,17 +64,22 @@ with open(folder + "/numbers", "w", encoding="utf-8") as file:
 commands.call("partita-interp", compiled("memory.mlir", mesh, "--compile-to", "memory"), "--entry", "train_step", "--init", "seed", "--seed", 1, "--times", SAVED,
               "--lr", RATE, "--inputs", folder + "/numbers", "--log", folder + "/interpreted.csv", "--parameters", folder + "/interpreted")
 
-# All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those of
-# its chunk along a bit: a few tensors may have such a one.
 saved, interpreted = read(f"{folder}/saved/step-{SAVED}"), read(folder + "/interpreted")
 assert saved.keys() == interpreted.keys(), saved.keys() ^ interpreted.keys()
 kinds = {name: name.rsplit(".", 1)[1] for name in interpreted}
-least = {kind: 1e-3 * max(np.abs(value).max() for name, value in interpreted.items() if kinds[name] == kind) for kind in kinds.values()}
-errors = {name: np.abs(saved[name] - value).max() / max(np.abs(value).max(), least[kinds[name]]) for name, value in interpreted.items()}
-flipped = {name: f"{error:.1e}" for name, error in errors.items() if error > 1e-5}
-print(f"worst but {flipped}: {max(error for name, error in errors.items() if name not in flipped):.1e}", file=sys.stderr)
-assert len(flipped) <= 6 and sum(np.any(saved[name]) for name in saved if name.endswith(".worker")) > 20, flipped
-assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-6), (losses("threads"), losses("interpreted"))
+assert sum(np.any(saved[name]) for name in saved if kinds[name] == "worker") > 20
+if "bfloat16" in more:  # the interpreter rounds nothing: losses are all that may be compared
+    assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-3), (losses("threads"), losses("interpreted"))
+    assert all(saved[name].dtype == np.float32 for name in saved if kinds[name] in ("m", "v", "master", "worker", "server"))
+else:
+    # All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those
+    # of its chunk along a bit: a few tensors may have such a one.
+    least = {kind: 1e-3 * max(np.abs(value).max() for name, value in interpreted.items() if kinds[name] == kind) for kind in kinds.values()}
+    errors = {name: np.abs(saved[name] - value).max() / max(np.abs(value).max(), least[kinds[name]]) for name, value in interpreted.items()}
+    flipped = {name: f"{error:.1e}" for name, error in errors.items() if error > 1e-5}
+    print(f"worst but {flipped}: {max(error for name, error in errors.items() if name not in flipped):.1e}", file=sys.stderr)
+    assert len(flipped) <= 6, flipped
+    assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-6), (losses("threads"), losses("interpreted"))
 print("the interpreter's losses, parameters and states")
 
 run(program, mesh, "processes", mpi=True)

@@ -1,7 +1,7 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
-algorithm in numpy (test/Golden/make_onebit_adam.py), from the same start and with the same gradients.
+algorithm in numpy (test/Golden/make_onebit_adam.py), from the same start and with the same gradients; clipped in the warm-up if a norm is given.
 
-    one_bit_adam.py FOLDER RANKS
+    one_bit_adam.py FOLDER RANKS [CLIP [ZERO]]
 """
 import os
 import sys
@@ -13,7 +13,7 @@ import checkpoints  # noqa: E402
 from commands import call  # noqa: E402
 import make_onebit_adam as golden  # noqa: E402
 
-folder, ranks = sys.argv[1], int(sys.argv[2])
+folder, ranks, clip, zero = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or [0])[0]), int((sys.argv[4:] or [0])[0])
 SHAPES = {"w": (5, 7), "b": (3,)}
 os.makedirs(folder, exist_ok=True)
 
@@ -35,7 +35,7 @@ def module():
         full = f"tensor<{'x'.join(map(str, shape))}xf32>"
         step.append(f"train.update @{name}, %{name} by %t{name} : {full}, {full}")
     return "\n".join([f"module attributes {{par.mesh = #par.mesh<dp = {ranks}>}} {{", *lines, "func.func @init() attributes {train.entry_point = #train.entry_point<init>} {", *init, "return", "}",
-                      f"func.func @train_step({', '.join(arguments)}) attributes {{train.entry_point = #train.entry_point<train_step>}} {{",
+                      f"func.func @train_step({', '.join(arguments)}) attributes {{par.no_cotangents, train.entry_point = #train.entry_point<train_step>}} {{",
                       *step, "return", "}", "}"])
 
 
@@ -50,7 +50,8 @@ gradients = {name: [[golden.numbers(step, rank, index, numpy.prod(shape)) for ra
 numbers = write("numbers", "\n".join(" ".join("%.17g" % (number / ranks) for row in gradients[name][step] for number in row)
                                      for step in range(golden.STEPS) for name in SHAPES))
 program = f"{folder}/program.mlir"
-call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY}", "--compress-momenta",
+call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY} clip={clip}", f"--compress-momenta=stage={zero}",
+     f"--zero-shard-states=stage={zero}", "--expand-norms",
      "-o", program)
 
 
@@ -60,20 +61,33 @@ def interpret(times, rate):
     return checkpoints.read(folder + "/parameters")[0]
 
 
-start, end = interpret(1, 0), interpret(golden.STEPS, golden.RATE)
-for name, shape in SHAPES.items():
-    n, decay = numpy.prod(shape), golden.DECAY if len(shape) > 1 else 0
-    p, m, v = start[name].astype(float).ravel(), numpy.zeros(n), numpy.zeros(n)
-    worker, server = [numpy.zeros(n)] * ranks, [0.0] * ranks
-    for step, local in enumerate(gradients[name], 1):
-        local = [rank.astype(float) for rank in local]
+class Tensor:
+    def __init__(self, start):
+        self.decay = golden.DECAY if start.ndim > 1 else 0
+        self.p = start.astype(float).ravel()
+        self.m, self.v = numpy.zeros(self.p.size), numpy.zeros(self.p.size)
+        self.worker, self.server = [numpy.zeros(self.p.size)] * ranks, [0.0] * ranks
+
+    def update(self, local, step, scale):
         if step <= golden.FREEZE:
-            g = numpy.mean(local, axis=0)
-            m, v = golden.BETA1 * m + (1 - golden.BETA1) * g, golden.BETA2 * v + (1 - golden.BETA2) * g * g
+            g = scale * numpy.mean(local, axis=0)
+            self.m, self.v = golden.BETA1 * self.m + (1 - golden.BETA1) * g, golden.BETA2 * self.v + (1 - golden.BETA2) * g * g
         else:
-            m = golden.compressed_mean([golden.BETA1 * m + (1 - golden.BETA1) * g for g in local], worker, server)
-        p = p - golden.RATE * (m / (numpy.sqrt(v) + golden.EPSILON) + decay * p)
-    error = numpy.abs(end[name].ravel() - p).max() / numpy.abs(p).max()
-    moved = numpy.abs(p - start[name].ravel()).max()
+            self.m = golden.compressed_mean([golden.BETA1 * self.m + (1 - golden.BETA1) * g for g in local], self.worker, self.server)
+        self.p = self.p - golden.RATE * (self.m / (numpy.sqrt(self.v) + golden.EPSILON) + self.decay * self.p)
+
+
+start, end = interpret(1, 0), interpret(golden.STEPS, golden.RATE)
+tensors, clipped = {name: Tensor(start[name]) for name in SHAPES}, 0
+for step in range(1, golden.STEPS + 1):
+    local = {name: [rank.astype(float) for rank in gradients[name][step - 1]] for name in SHAPES}
+    norm = numpy.sqrt(sum(numpy.square(numpy.mean(local[name], axis=0)).sum() for name in SHAPES))
+    clipped += bool(clip and norm > clip and step <= golden.FREEZE)
+    for name in SHAPES:
+        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1)
+assert clipped in ((golden.FREEZE - 1, golden.FREEZE) if clip else (0,)), clipped
+for name, tensor in tensors.items():
+    error = numpy.abs(end[name].ravel() - tensor.p).max() / numpy.abs(tensor.p).max()
+    moved = numpy.abs(tensor.p - start[name].ravel().astype(float)).max()
     assert error < 1e-6 and moved > 0.01, (name, error, moved)
 print("the published algorithm's parameters")

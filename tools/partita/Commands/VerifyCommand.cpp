@@ -148,8 +148,8 @@ static int64_t exactStepsOf(ModuleOp partitioned, int64_t steps) {
   return steps;
 }
 
-/// Says how far a program that compresses is from the exact one, which is no error.
-static bool tellDistance(ModuleOp exact, ModuleOp partitioned,
+/// Says how far a program that loses something on the way is from the exact one, which is no error. `what` is lost in, `oracle` loses the same.
+static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, ModuleOp partitioned,
                          const interp::VerifyOptions &options) {
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(exact, partitioned, options);
   if (failed(report))
@@ -158,10 +158,21 @@ static bool tellDistance(ModuleOp exact, ModuleOp partitioned,
       llvm::find_if(report->entries, [](const auto &each) { return each.kind == "parameter"; });
   if (worst != report->entries.end())
     llvm::outs() << llvm::formatv(
-        "compressed sums: after {0} steps, parameters are up to {1:e1} from the exact program's "
-        "('{2}'); compared is the algorithm's own arithmetic:\n",
-        options.steps, worst->error, worst->name);
+        "{0}: after {1}, parameters are up to {2:e1} from the exact program's ('{3}'); compared is "
+        "{4}:\n",
+        what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
+        worst->error, worst->name, oracle);
   return true;
+}
+
+/// Compiles the model with weights that are not rounded to 8 bits, for one rank. Null if the plan rounds none, or if the model given is rounded already.
+static OwningOpRef<ModuleOp> withExactWeights(Session &session, ModuleOp model, Plan plan) {
+  if (plan.get("zero-quantized-weights") != "true" || nextPhase(model) > phaseIndex("precision"))
+    return {};
+  for (StringRef name : {"zero-quantized-weights", "quantization-block", "keep-exact"})
+    plan.set(name, Plan().get(name));
+  OwningOpRef<ModuleOp> exact = model.clone();
+  return compileTo(session, *exact, plan, "optimize") ? std::move(exact) : OwningOpRef<ModuleOp>();
 }
 
 /// The exit code if the programs differ; 1 is for all other errors.
@@ -222,6 +233,7 @@ int partita::tool::verifyMain(Arguments arguments) {
     return 1;
   Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
   unpartitioned.setUnpartitioned();
+  OwningOpRef<ModuleOp> exact = withExactWeights(session, *full, unpartitioned);
   if (!compileTo(session, *full, unpartitioned, "optimize") || session.hasFailed())
     return 1;
 
@@ -232,13 +244,17 @@ int partita::tool::verifyMain(Arguments arguments) {
   options.steps = exactSteps;
   options.tolerance = o.tolerance;
   options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
+  if (exact && !tellDistance("weights in 8 bits", "the program that rounds them", *exact,
+                             *partitioned, options))
+    return 1;
   if (algorithm)
     llvm::outs() << "up to step " << exactSteps << ", sums are exact:\n";
   if (exactSteps > 0)
     if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm)
       return code;
   options.steps = o.steps;
-  if (!tellDistance(*full, *partitioned, options))
+  if (!tellDistance("compressed sums", "the algorithm's own arithmetic", *full, *partitioned,
+                    options))
     return 1;
   return compare(session, o, *algorithm, *partitioned, options);
 }
