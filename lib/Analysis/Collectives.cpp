@@ -10,7 +10,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Communicators.h"
 #include "partita/Analysis/Transfers.h"
-#include <set>
 
 using namespace mlir;
 using namespace partita;
@@ -167,28 +166,6 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       addLater(collective, record, result);
     });
   return result;
-}
-
-std::string Steps::text() const {
-  if (isAll())
-    return "";
-  std::string first = std::to_string(after + 1);
-  return until == 0           ? " from step " + first + " on"
-         : until == after + 1 ? " in step " + first
-                              : " in steps " + first + " to " + std::to_string(until);
-}
-
-std::vector<Steps> partita::analysis::phasesOf(ArrayRef<Collective> collectives) {
-  std::set<int64_t> bounds;
-  for (const Collective &c : collectives)
-    bounds.insert({c.steps.after, c.steps.until});
-  bounds.erase(0);
-  std::vector<Steps> phases(1);
-  for (int64_t bound : bounds) {
-    phases.back().until = bound;
-    phases.push_back({bound, 0});
-  }
-  return phases;
 }
 
 std::vector<std::vector<Collective>> partita::analysis::byStage(ArrayRef<Collective> collectives) {
