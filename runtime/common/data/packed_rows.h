@@ -7,7 +7,7 @@
 //
 // Documents go, in the file's order, to the first row that has room for them, of the last 64 that were begun. What
 // remains of a row is filled with the token that ends documents: documents of one token, without labels. Documents of the
-// file that have one token are left out: every row has a label.
+// file that have one token are left out, and so is a rest of one: every row has a label.
 
 #ifndef PARTITA_RT_COMMON_DATA_PACKED_ROWS_H
 #define PARTITA_RT_COMMON_DATA_PACKED_ROWS_H
