@@ -90,14 +90,11 @@ static std::pair<SmallVector<int64_t>, int64_t> ringOf(Execution &execution, Op 
 }
 
 /// The positions of a sequence that a rank of the ring holds, in order: several runs if the axis splits blocks of it.
-static std::vector<int64_t> heldBy(TypedValue<RankedTensorType> value, StringRef axis, int64_t rank,
-                                   int64_t ranks, int64_t length) {
-  par::Layout layout = par::Layout::of(value.getType());
-  const par::AxisSplit *split = llvm::find_if(
-      layout.splits[1], [&](const par::AxisSplit &each) { return each.axis == axis; });
-  if (split == layout.splits[1].end())
+static std::vector<int64_t> heldBy(TypedValue<RankedTensorType> value, StringAttr axis,
+                                   int64_t rank, int64_t ranks, int64_t length) {
+  par::Blocks blocks = par::Layout::of(value.getType()).blocksOf(axis);
+  if (blocks.count == 0)
     return Positions::run(0, length);
-  const par::Blocks &blocks = split->blocks;
   int64_t run = length / (blocks.count * ranks);
   std::vector<int64_t> result;
   for (int64_t block = 0; block < blocks.count; ++block)
@@ -135,11 +132,11 @@ static LogicalResult onRing(Execution &execution, Op op, ArrayRef<RankTensors> i
     inputs[2] = &v;
     Positions at = Positions::full(*inputs[0], k);
     at.s = s * int64_t(group.size());
-    at.queries = heldBy(op.getQ(), *op.getRing(), number, int64_t(group.size()), at.s);
+    at.queries = heldBy(op.getQ(), op.getRingAttr(), number, int64_t(group.size()), at.s);
     at.keys.clear();
     for (size_t other = 0; other < group.size(); ++other)
-      llvm::append_range(
-          at.keys, heldBy(op.getK(), *op.getRing(), int64_t(other), int64_t(group.size()), at.t));
+      llvm::append_range(at.keys, heldBy(op.getK(), op.getRingAttr(), int64_t(other),
+                                         int64_t(group.size()), at.t));
     SmallVector<Tensor> made;
     results(made);
     for (unsigned result : ofKeys)

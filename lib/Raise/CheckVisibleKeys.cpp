@@ -27,8 +27,6 @@ using namespace partita::raise;
 
 namespace {
 
-/// Elements of all heads and samples of a bias that are evaluated; what is left of longer masks is not checked.
-constexpr int64_t mostMaskElements = int64_t(1) << 27;
 /// Elements of a row that take as long as one alone.
 constexpr int64_t elementCost = 32;
 
@@ -67,6 +65,8 @@ public:
   LogicalResult run();
 
 private:
+  /// Do the op's blocks, if it has any, compute key j for query i?
+  bool isComputed(int64_t head, int64_t i, int64_t j);
   /// Does a query see the key at its own place? Then the others need not be looked at.
   bool seesItself(int64_t sample, int64_t head, int64_t i);
   SeenKeys look(ArrayRef<double> numbers, int64_t head, int64_t i);
@@ -86,35 +86,33 @@ struct CheckVisibleKeysPass : partita::impl::CheckVisibleKeysBase<CheckVisibleKe
 
 } // namespace
 
+bool KeyChecker::isComputed(int64_t head, int64_t i, int64_t j) {
+  tx::BlocksAttr blocks = op.getBlocksAttr();
+  if (!blocks)
+    return true;
+  int64_t size = blocks.getSize();
+  return partita_rt::isComputed(blocks.patternOf(head).rows(size, keys / size), int32_t(i / size),
+                                int32_t(j / size));
+}
+
 bool KeyChecker::seesItself(int64_t sample, int64_t head, int64_t i) {
   int64_t j = i + keys - queries;
-  if (j < 0 || !sight.isShown(i, j))
+  if (j < 0 || !sight.isShown(i, j) || !isComputed(head, i, j))
     return false;
-  if (tx::BlocksAttr blocks = op.getBlocksAttr()) {
-    int64_t size = blocks.getSize();
-    partita_rt::BlockLayout layout = blocks.patternOf(head).rows(size, keys / size);
-    if (!partita_rt::isComputed(layout, int32_t(i / size), int32_t(j / size)))
-      return false;
-  }
   std::optional<double> number = sight.element(sample, head, i, j);
   return number && visibilityOf(*number) == Visible;
 }
 
 SeenKeys KeyChecker::look(ArrayRef<double> numbers, int64_t head, int64_t i) {
-  tx::BlocksAttr blocks = op.getBlocksAttr();
-  int64_t size = blocks ? blocks.getSize() : keys;
-  partita_rt::BlockLayout layout{};
-  if (blocks)
-    layout = blocks.patternOf(head).rows(size, keys / size);
+  int64_t size = op.getBlocksAttr() ? op.getBlocksAttr().getSize() : keys;
   SeenKeys seen;
   for (int64_t begin = 0; begin < keys; begin += size) {
-    bool isComputed =
-        !blocks || partita_rt::isComputed(layout, int32_t(i / size), int32_t(begin / size));
+    bool isOfBlocks = isComputed(head, i, begin);
     for (int64_t j = begin; j < begin + size; ++j) {
       if (!sight.isShown(i, j))
         continue;
       seen.ofMasks.add(visibilityOf(numbers[j]), j);
-      if (!isComputed)
+      if (!isOfBlocks)
         continue;
       seen.ofBlocks.add(visibilityOf(numbers[j]), j);
       seen.last = j;
@@ -157,7 +155,7 @@ LogicalResult KeyChecker::run() {
   samples = sight.samples();
   heads =
       blocks && blocks.getPatterns().size() > 1 ? op.getQ().getType().getDimSize(2) : sight.heads();
-  int64_t left = mostMaskElements;
+  int64_t left = kMostMaskElements; // what is left of longer masks is not checked
   for (int64_t sample = 0; sample < samples; ++sample)
     for (int64_t head = 0; head < heads; ++head)
       for (int64_t i = 0; i < queries; ++i) {

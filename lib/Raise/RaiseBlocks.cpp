@@ -29,8 +29,6 @@ using namespace partita::raise;
 
 namespace {
 
-/// Elements of all heads of a bias that are evaluated.
-constexpr int64_t mostMaskElements = int64_t(1) << 27;
 constexpr int64_t sizes[] = {128, 64, 32, 16}; // of blocks
 /// Of the blocks of ranks whose shares of a sequence no larger one divides: skipping an exchange is worth a slower kernel.
 constexpr int64_t sizeInShortShares = 8;
@@ -105,7 +103,7 @@ std::optional<Seen> BlockReader::readHead(int64_t head) {
 std::optional<SmallVector<Seen, 0>> BlockReader::read() {
   int64_t sequence = op.getQ().getType().getDimSize(1), heads = sight.heads();
   bool differsBySample = sight.varies(0), isFlat = op.getBias().getType().getDimSize(2) == 1;
-  if (differsBySample || isFlat || sequence > mostMaskElements / sequence / heads)
+  if (differsBySample || isFlat || sequence > kMostMaskElements / sequence / heads)
     return std::nullopt;
   SmallVector<Seen, 0> all;
   for (int64_t head = 0; head < heads; ++head) {

@@ -7,6 +7,9 @@
 
 namespace partita::raise {
 
+/// Elements of all heads and samples of a bias that a pass evaluates at most.
+inline constexpr int64_t kMostMaskElements = int64_t(1) << 27;
+
 /// What `causal`, `window` and the bias of an attention say of query i and key j.
 class Sight {
 public:
