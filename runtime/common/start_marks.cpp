@@ -7,21 +7,44 @@
 #include "partita_rt/start_marks.h"
 
 #include <atomic>
+#include <climits>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include <utility>
 
 namespace partita_rt {
 
 static std::atomic<bool> hasTrained{false}, hasLost{false}, isFaulty{false};
 
+static timespec processBegin; ///< about
+
+/// The folder's path; "": nobody wants to know.
+static const char *marksFolder() {
+  static std::atomic<bool> isKnown{false};
+  static char path[PATH_MAX];
+  if (!isKnown) {
+    clock_gettime(CLOCK_REALTIME_COARSE, &processBegin); // the clock of files
+    const char *given = std::getenv(kMarksVariable);
+    if (given && std::strlen(given) < sizeof(path))
+      std::strcpy(path, given);
+    isKnown = true;
+  }
+  return path;
+}
+
+void findMarksFolder() { marksFolder(); }
+
 /// Leaves a mark with a text, and another one on the next line, if somebody wants to know and no process of
 /// this host has left it. A handler of signals calls this too: it allocates nothing.
 static void leaveMark(const char *mark, std::string_view text = {}, std::string_view more = {}) {
-  const char *path = std::getenv(kMarksVariable);
-  int folder = path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+  const char *path = marksFolder();
+  int folder = *path ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
   if (folder < 0)
     return;
   int file = openat(folder, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -38,15 +61,21 @@ static void leaveMark(const char *mark, std::string_view text = {}, std::string_
 
 /// Removes a mark that ranks of an earlier start by the same launcher have left.
 static void removeMark(const char *mark) {
-  if (const char *folder = std::getenv(kMarksVariable))
-    unlink((std::string(folder) + "/" + mark).c_str());
+  std::string path = marksFolder() + ("/" + std::string(mark));
+  struct stat status;
+  if (*marksFolder() && stat(path.c_str(), &status) == 0 &&
+      std::pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec) <
+          std::pair(processBegin.tv_sec,
+                    processBegin.tv_nsec)) // another rank may have left it meanwhile
+    unlink(path.c_str());
 }
 
 void noteStep() {
   if (hasTrained.exchange(true))
     return;
   leaveMark(kTrainedMark);
-  for (const char *mark : {kLostMark, kErrorMark, kEndedMark, kTakenMark, kUnsavedMark})
+  for (const char *mark :
+       {kFailedStepMark, kLostMark, kErrorMark, kRefusedMark, kEndedMark, kTakenMark, kUnsavedMark})
     removeMark(mark);
 }
 void noteLostRank(const char *report) {

@@ -10,6 +10,9 @@
 
 namespace partita_rt {
 
+/// Reads from the environment where marks are left, as the first of the others does. For handlers of signals, which
+/// cannot: call it before there are any.
+void findMarksFolder();
 /// Notes that a rank of this process has completed a training step; the first one leaves kTrainedMark.
 void noteStep();
 /// Notes that this process ends the run because a rank has died or makes no progress, so that a restart

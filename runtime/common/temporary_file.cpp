@@ -195,8 +195,10 @@ void syncFolder(const std::string &path) {
   int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0)
     return;
-  fsync(folder);
+  int error = fsync(folder) == 0 ? 0 : errno;
   close(folder);
+  if (error == EIO || error == ENOSPC || error == EDQUOT)
+    fail("cannot write the folder %s: %s", path.c_str(), std::strerror(error));
 }
 
 //===-- FolderClaim -------------------------------------------------------------------------===//

@@ -36,8 +36,8 @@ private:
   int descriptor = -1, slot = -1;
 };
 
-/// Makes renames in a folder durable. Without it they may be lost in a power failure, but not the old
-/// file; so it throws nothing.
+/// Makes renames in a folder durable: without it they may be lost in a power failure. Throws Error if the device fails or
+/// is full; a file system that cannot sync folders is none.
 void syncFolder(const std::string &path);
 
 /// Is this the suffix of a temporary name: ".xxxxxx.tmp" or ".BOOT-xxxxxx.tmp"?

@@ -103,12 +103,24 @@ TEST(Verdict, RanksAreNotLostAtOnceIfOneSaysWhatIsMissing) {
 }
 
 TEST(Verdict, CrashesInSetUpArePausedBetween) {
-  for (StartFacts crashed : {facts(kTraining, kCause), facts(128 + SIGSEGV),
-                             facts(128 + SIGKILL, kRestart, kTrained, kFewer)}) {
+  for (StartFacts crashed :
+       {facts(kTraining, kCause), facts(128 + SIGSEGV), facts(128 + SIGKILL, kRestart, kTrained)}) {
     crashed.crashes = 1;
     EXPECT_EQ(verdictOf(crashed), Verdict::RestartNow);
     for (crashed.crashes = 2; crashed.crashes < 100; ++crashed.crashes)
       EXPECT_EQ(verdictOf(crashed), Verdict::RestartLater);
+  }
+}
+
+/// Such as those of a host that kills a rank in each set-up, whatever its launcher says.
+TEST(Verdict, RanksAreLostForGoodIfTwoStartsCrashInSetUp) {
+  for (StartFacts crashed :
+       {facts(kTraining, kRestart, kTrained, kFewer), facts(128 + SIGKILL, kRestart, kFewer),
+        facts(1, kCause, kRestart, kFewer, kUnexplained)}) {
+    crashed.crashes = 1;
+    EXPECT_EQ(verdictOf(crashed), Verdict::RestartNow);
+    crashed.crashes = 2;
+    EXPECT_EQ(verdictOf(crashed), Verdict::RestartWithFewer);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/printable.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -25,11 +26,49 @@
 #include <map>
 #include <set>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
+
+static int failingFolders = 0; ///< the error of a sync of a folder; 0: none
+
+/// In place of the library's.
+extern "C" int fsync(int descriptor) {
+  struct stat status;
+  if (failingFolders != 0 && fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    errno = failingFolders;
+    return -1;
+  }
+  return int(syscall(SYS_fsync, descriptor));
+}
 
 namespace partita_rt {
 namespace {
+
+class Sync : public InTemporaryFolder {
+protected:
+  void TearDown() override {
+    failingFolders = 0;
+    InTemporaryFolder::TearDown();
+  }
+};
+
+TEST_F(Sync, OfAFolderMayFail) {
+  for (auto [error, text] : {std::pair(0, ""), {EINVAL, ""}, {EIO, "Input/output error"}}) {
+    failingFolders = error;
+    std::string thrown;
+    try {
+      TemporaryFile file(folder + "/file");
+      file.write("text", 4);
+      file.commit();
+    } catch (const Error &problem) {
+      thrown = problem.what();
+    }
+    EXPECT_EQ(thrown, *text ? "cannot write the folder " + folder + "/: " + text : "");
+  }
+}
 
 TEST(Init, IsWhatTheDocumentationSays) {
   // tools/python/partita_init.py gives the same numbers (init.test).

@@ -4,9 +4,11 @@
 #include "common/watch/flight.h"
 #include "temporary_folder.h"
 
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <memory>
+#include <set>
 #include <vector>
 
 using namespace partita_rt;
@@ -88,6 +90,21 @@ TEST_F(FlightRecorder, TheRingKeepsTheLastEvents) {
   EXPECT_EQ(withoutTime(lines.back()), R"("event": "step", "number": 9999})");
   writeFlight(*ring, 1, "rank 0", ""); // once is enough
   EXPECT_TRUE(written(1).empty());
+}
+
+/// The folder `earlier` may be the user's, or have files of his.
+TEST_F(FlightRecorder, NothingElseIsMovedOrRemoved) {
+  std::string here = folder + "/some/where", earlier = here + "/earlier";
+  std::filesystem::create_directories(earlier + "/mine");
+  for (const char *path : {"/rank-0.jsonl", "/notes", "/earlier/rank-7.jsonl", "/earlier/results",
+                           "/earlier/mine/rank-7.jsonl"})
+    std::ofstream(here + path) << "text";
+  setEarlierFlightsAside();
+  std::set<std::string> names;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(here))
+    names.insert(entry.path().string().substr(here.size()));
+  EXPECT_EQ(names, (std::set<std::string>{"/earlier", "/earlier/mine", "/earlier/mine/rank-7.jsonl",
+                                          "/earlier/rank-0.jsonl", "/earlier/results", "/notes"}));
 }
 
 TEST_F(FlightRecorder, AFolderThatCannotBeMadeIsNoError) {

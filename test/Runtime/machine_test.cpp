@@ -56,27 +56,6 @@ TEST(Process, OneWhoseConnectionsAreClosedHasEnded) {
   }
 }
 
-// A launcher's SIGTERM, and SIGKILL before the process has taken it.
-TEST(Process, ASignalThatItHasNotTakenIsKnownUntilItIsWaitedFor) {
-  sigset_t term, before;
-  sigemptyset(&term);
-  sigaddset(&term, SIGTERM);
-  sigprocmask(SIG_BLOCK, &term, &before); // the child's too
-  Child asked, killed;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  kill(asked.process, SIGTERM);
-  kill(asked.process, SIGKILL);
-  kill(killed.process, SIGKILL);
-  asked.waitUntilClosed();
-  killed.waitUntilClosed();
-  kill(killed.process, SIGTERM); // too late
-  EXPECT_TRUE(processHasEnded(asked.process));
-  EXPECT_TRUE(hasUntakenSignal(asked.process, SIGTERM));
-  EXPECT_FALSE(hasUntakenSignal(asked.process, SIGINT));
-  EXPECT_TRUE(processHasEnded(killed.process));
-  EXPECT_FALSE(hasUntakenSignal(killed.process, SIGTERM));
-}
-
 TEST(Process, OneThatThereIsNotCannotRun) {
   int process = 0;
   {

@@ -5,7 +5,10 @@
 
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/saver.h"
+#include "common/mesh/mesh.h"
+#include "common/replicas/replicas.h"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <numeric>
@@ -107,6 +110,49 @@ TEST_F(Saver, KeepsTheNewestAndWhatTheyHadWhenTheyBegan) {
       EXPECT_EQ(readFirst(plan, {10}, 10), "");
       fs::remove_all(saveFolder());
     }
+}
+
+/// Replicas are compared, and then a bit flips in the memory of the rank that writes them, before it is copied.
+TEST_F(Saver, DoesNotSaveWhatIsNoLongerAsItWasCompared) {
+  for (const Plan &plan : plans())
+    for (From from : {From::Copy, From::Memory})
+      for (bool flips : {false, true}) {
+        PlanTables tables(plan);
+        if (rankCount(tables.program) == 1)
+          continue;
+        RunOptions options;
+        options.checkReplicas = 1;
+        options.steps = 9;
+        testing::internal::CaptureStdout();
+        std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
+          fill(rank, 1);
+          ReplicaCheck replicas(rank, options);
+          replicas.begin(0);
+          std::map<std::string, uint64_t> hashes = replicas.comparedHashes();
+          std::vector<TensorShard> shards = persistentShards(rank);
+          auto count = std::find_if(shards.begin(), shards.end(), [](const TensorShard &shard) {
+            return shard.name == std::string("count");
+          });
+          EXPECT_EQ(hashes.count("count"), size_t(count->stages.contains(rank.stageNumber)));
+          CheckpointSaver saver(rank, saveFolder(), 2, {});
+          if (flips && rank.rank == 0)
+            static_cast<char *>(count->data)[2] ^= 8;
+          saver.begin({3, 7, true, "data"}, from, hashes);
+          std::string error = saver.complete();
+          if (error.empty())
+            error = saver.finish();
+          if (!error.empty())
+            fail("%s", error.c_str());
+          barrier(*rank.world, "the end");
+        });
+        testing::internal::GetCapturedStdout();
+        std::string expected = "what it has of count is no longer what all replicas had";
+        EXPECT_EQ(error.find(expected) != std::string::npos, flips)
+            << meshText(tables.program) << ": " << error;
+        EXPECT_EQ(error.empty(), !flips);
+        EXPECT_EQ(fs::exists(saveFolder()), !flips);
+        fs::remove_all(saveFolder());
+      }
 }
 
 /// Whoever copies what, and whether the step changes anything before the file is written.

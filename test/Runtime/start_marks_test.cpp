@@ -12,6 +12,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <unistd.h>
 
 using namespace partita_rt;
 
@@ -85,6 +86,24 @@ TEST_F(Marks, SayWhichStepHasFailed) {
               testing::ExitedWithCode(kFailedWhileTraining), "");
   EXPECT_EQ(left(), (Names{kFailedStepMark, kTrainedMark, kErrorMark}));
   EXPECT_EQ(textOf(kFailedStepMark), "7 loss-nan\nthe loss of step 7 is nan");
+}
+
+/// A launcher such as torchrun may start the ranks anew: what those before have left is not why these end. What another
+/// rank of the same start leaves, stays.
+TEST_F(Marks, OfAnEarlierStartAreRemovedByAStep) {
+  for (const char *mark :
+       {kRefusedMark, kFailedStepMark, kLostMark, kErrorMark, kEndedMark, kTakenMark, kUnsavedMark})
+    std::ofstream(folder + "/" + mark) << "of an earlier start";
+  usleep(50'000); // a file's time may be a few milliseconds old
+  auto run = [] {
+    findMarksFolder();
+    usleep(50'000);
+    std::ofstream(std::string(std::getenv(kMarksVariable)) + "/" + kTakenMark);
+    noteStep();
+    std::exit(0);
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+  EXPECT_EQ(left(), (Names{kTrainedMark, kTakenMark}));
 }
 
 TEST_F(Marks, NoneWhereNobodyAsks) {

@@ -93,4 +93,40 @@ TEST_F(WatcherEnd, RecordsTellsAndLetsTheReporterEndFirst) {
   EXPECT_EQ(filesInFolder(), 1); // the folder of flight recorders
 }
 
+TEST_F(WatcherEnd, ReportsWhatOneThatWasKilledHasNot) {
+  pid_t killed = fork();
+  if (killed == 0)
+    _exit(0);
+  siginfo_t info;
+  waitid(P_PID, id_t(killed), &info, WEXITED | WNOWAIT);
+  shared[0].position.reporter = killed;
+  shared[1].position.beats = 1; // and no more
+  pid_t process = startRank();
+  int status = 0;
+  for (int i = 0; i < 1000 && waitpid(process, &status, WNOHANG) == 0; ++i)
+    usleep(10'000);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
+  EXPECT_NE(textOf("flight/rank-1.jsonl").find("rank 1 has stopped"), std::string::npos);
+  kill(process, SIGKILL);
+  waitpid(killed, nullptr, 0);
+}
+
+/// A rank's error lets the others write what they did, before all end.
+TEST_F(WatcherEnd, LetsTheOthersWriteTheirFlights) {
+  pid_t process = startRank();
+  while (shared[0].position.beats.load() < 3)
+    usleep(1000);
+  setTimeoutSeconds(1);
+  shared[1].flight.file = FlightRing::File::Written; // by its own process, this one
+  {
+    Watcher watcher("program", sightOf(1), nullptr);
+    watcher.endOthers();
+  }
+  EXPECT_NE(textOf("flight/rank-0.jsonl").find("another rank has reported why the run ends"),
+            std::string::npos);
+  int status = 0;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
+}
+
 } // namespace

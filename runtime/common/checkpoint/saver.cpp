@@ -162,7 +162,8 @@ void CheckpointSaver::prepareCopy() {
   });
 }
 
-void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
+void CheckpointSaver::begin(const CheckpointInfo &info, From from,
+                            std::map<std::string, uint64_t> hashes) {
   if (isFirst) {
     shareMade();
     removeSurplus();
@@ -182,6 +183,7 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from) {
     }
   if (from == From::Memory)
     save = std::make_unique<ShardSave>(rank, into, metadata, nullptr);
+  save->expect(std::move(hashes));
   needed = save->checkpointBytes();
   if (from == From::Copy) {
     if (deviceIsHost() && rank.program->announcesChanges)
@@ -259,9 +261,9 @@ std::string CheckpointSaver::complete() {
     completing = beside([this, all] {
       completed->writeIndex(all);
       completeCheckpoint(folder, step);
-      if (inode)
-        noteSaved(*inode);
       keepOnly(folder, kept);
+      if (inode) // a restart may go on from what is there now: nothing of a run that this one replaces is left
+        noteSaved(*inode);
       failed = removeUnfinished(folder, failed);
     });
   return "";

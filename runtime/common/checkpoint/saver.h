@@ -21,6 +21,7 @@
 #include "partita_rt/changes.h"
 
 #include <future>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -51,9 +52,9 @@ public:
   /// others.
   void prepareCopy();
   enum class From { Copy, Memory };
-  /// Begins a save. All ranks call it, with none under way, and after finish(). Throws Error if
-  /// another run writes into the folder.
-  void begin(const CheckpointInfo &info, From from);
+  /// Begins a save. All ranks call it, with none under way, and after finish(). `hashes`: of tensors that other ranks
+  /// have too (ShardSave::expect). What it cannot write is an error of complete().
+  void begin(const CheckpointInfo &info, From from, std::map<std::string, uint64_t> hashes = {});
   /// Ends the save, after waiting for this rank's file if it must. All ranks call it. Returns why
   /// the save has failed, and on how many ranks, on rank 0; "" if it has not, and on the others. Rank 0
   /// may still be completing the folder when this returns.

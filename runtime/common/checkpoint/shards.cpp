@@ -6,6 +6,7 @@
 #include "common/target.h"
 #include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/replica_hash.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -220,6 +221,27 @@ int64_t ShardSave::ownFile() const {
   return own == contents.writers.end() ? -1 : own - contents.writers.begin();
 }
 
+/// `data` has the part's elements without padding, as they will be written.
+void ShardSave::checkHash(const Part &part, const char *data) const {
+  auto compared = expected.find(part.shard.name);
+  if (compared == expected.end())
+    return;
+  std::vector<Run> runs = part.runs;
+  if (runs.empty())
+    runs.push_back({0, 0, part.slices.elements()});
+  uint64_t hash = 0, word = 0;
+  for (const Run &run : runs) { // as addHashedRuns counts words
+    int64_t bytes = run.count * sizeOf(part.shard.dtype);
+    hash += replicaHash(data, bytes, word);
+    data += bytes;
+    word += uint64_t(hashWords(bytes));
+  }
+  if (hash != compared->second)
+    fail("what it has of %s is no longer what all replicas had when they were compared for this "
+         "checkpoint: a bit has flipped since in the memory of rank %d",
+         part.shard.name, rank.rank);
+}
+
 void ShardSave::write() {
   if (ownFile() < 0)
     return;
@@ -246,6 +268,7 @@ void ShardSave::write() {
       pack(part, packed.data());
       data = packed.data();
     }
+    checkHash(part, data);
     for (int64_t at = 0; at < part.bytes(); at += kWriteBytes) {
       checkStopped();
       writer.write(data + at, std::min(kWriteBytes, part.bytes() - at));

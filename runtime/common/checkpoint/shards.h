@@ -59,9 +59,12 @@ public:
   /// runs only where the host reads the rank's memory.
   void copy(By who);
   /// Writes this rank's file, if it has one; the folder exists, and copy() has returned. Throws Error,
-  /// also soon after stop() has been called.
+  /// also soon after stop() has been called, and if what it writes is not as expect() says.
   void write();
   void stop() { stopped = true; }
+  /// write() is to fail unless these tensors, by name, still have these hashes (partita_rt/replica_hash.h) of their
+  /// elements without padding: what other ranks have was compared by them. Call it before write().
+  void expect(std::map<std::string, uint64_t> hashes) { expected = std::move(hashes); }
   /// Returns the checksum of the header of the file written; 0 if this rank has none.
   uint32_t checksum() const { return headerChecksum; }
   /// Writes the index when all files exist. Rank 0 calls it with the checksums of all ranks. Throws
@@ -97,6 +100,7 @@ private:
   void copyChunk(const Chunk &chunk) const;
   void pack(const Part &part, char *to) const;
   void checkStopped() const;
+  void checkHash(const Part &part, const char *data) const;
   static Contents contentsOf(const Program &program, const std::vector<TensorShard> &shards,
                              int ranks);
   std::string nameOf(size_t file) const;
@@ -108,6 +112,7 @@ private:
   bool sharded;
   std::vector<Part> parts;
   Contents contents;
+  std::map<std::string, uint64_t> expected;
   uint32_t headerChecksum = 0;
   std::atomic<bool> stopped{false};
 

@@ -119,6 +119,7 @@ void ReplicaCheck::check(int64_t step) {
   if (!areEqual(all, mine.size(), 0))
     report(own, step == 0 ? "before step 1" : "after step " + std::to_string(step), true);
   equalAfter = step;
+  compared = std::move(own);
   ++checks;
   seconds += secondsSince(begin);
 }
@@ -160,6 +161,15 @@ void ReplicaCheck::afterStep(int64_t step, const StepReport &report) {
 void ReplicaCheck::beforeSave(int64_t step) {
   if (isOn() && equalAfter != step)
     check(step);
+}
+
+std::map<std::string, uint64_t> ReplicaCheck::comparedHashes() const {
+  std::map<std::string, uint64_t> hashes;
+  for (const ReplicaSet &set : sets)
+    for (size_t tensor : set.tensors)
+      if (tensor < std::min(shards.size(), compared.size()) && set.first[size_t(rank.rank)] >= 0)
+        hashes[shards[tensor].name] = compared[tensor];
+  return hashes;
 }
 
 //===-- Steps whose loss is infinite or NaN --------------------------------------------------===//

@@ -19,6 +19,7 @@
 #include "common/seconds.h"
 #include "common/target.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ public:
   void afterStep(int64_t step, const StepReport &report);
   /// Compares unless that has been done after this step.
   void beforeSave(int64_t step);
+  /// Returns the hashes of this rank's replicas, by tensor, which the last check has found equal on all ranks. What is
+  /// saved beside the next step must have them.
+  std::map<std::string, uint64_t> comparedHashes() const;
 
   /// Returns what must receive the gradients of this step; null: nothing.
   GradientSink *watch(int64_t step);
@@ -69,7 +73,8 @@ private:
   std::vector<HashedRun> runs;  ///< of this rank's replicas
   StepReport last;              ///< of the last step
   int64_t lastStep = 0;
-  int64_t equalAfter = -1; ///< the last step after which all were equal; -1: none
+  int64_t equalAfter = -1;        ///< the last step after which all were equal; -1: none
+  std::vector<uint64_t> compared; ///< hashes of the last check
   std::vector<uint64_t>
       evidence; ///< hashes before the first update by gradients that are not finite
   int64_t watched = 0, noted = -1; ///< the step being watched, and that of the evidence

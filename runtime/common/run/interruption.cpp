@@ -28,7 +28,8 @@ std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
 std::atomic<int> endedBy{0}; ///< the signal that all ranks have stopped for
 std::atomic<bool> printed{false};
-std::atomic<FindOthersEnd *> findOthersEnd{nullptr};
+std::atomic<bool> isEnding{false};
+std::atomic<const OthersEndFinder *> othersEnd{nullptr};
 bool prints = true;
 char program[256];
 char folder[PATH_MAX];
@@ -53,14 +54,26 @@ int64_t now() {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-OthersEnd othersEnd(bool ends) {
-  FindOthersEnd *find = findOthersEnd;
-  return find && !endedBy ? find(ends) : OthersEnd{OthersEnd::None, ""};
+OthersEnd findOthersEnd(bool ends, FixedText &deaths) {
+  const OthersEndFinder *finder = othersEnd;
+  return finder && !endedBy ? finder->find(ends, deaths) : OthersEnd::None;
+}
+
+/// Prints why the process ends, unless another one does, and then writes files about it.
+void sayEnd(int signal) {
+  FixedText deaths;
+  OthersEnd others = findOthersEnd(/*ends=*/true, deaths);
+  if ((others == OthersEnd::Unsaid || (others == OthersEnd::None && prints)) && !endedBy) {
+    FixedText line = lineOf(": ended by ", signal);
+    printWithEnd(line << (deaths.isEmpty() ? "" : " after ") << deaths.get());
+  }
+  if (const OthersEndFinder *finder = othersEnd; finder && !endedBy)
+    finder->record(others, deaths);
 }
 
 extern "C" void takeSignal(int signal) {
   int before = errno;
-  if (waiting > 0 && othersEnd(/*ends=*/false).what == OthersEnd::None) {
+  if (FixedText deaths; waiting > 0 && findOthersEnd(/*ends=*/false, deaths) == OthersEnd::None) {
     int64_t time = now();
     int none = 0;
     if (noted == 0)
@@ -74,12 +87,9 @@ extern "C" void takeSignal(int signal) {
       return;
     }
   }
-  OthersEnd others = othersEnd(/*ends=*/true);
-  if ((others.what == OthersEnd::Unsaid || (others.what == OthersEnd::None && prints)) &&
-      !endedBy) {
-    FixedText line = lineOf(": ended by ", signal);
-    printWithEnd(line << others.text);
-  }
+  while (isEnding.exchange(true)) // on another thread, which ends the process
+    pause();
+  sayEnd(signal);
   removeTemporaryFiles();
   endBySignal(endedBy ? int(endedBy) : signal);
 }
@@ -102,6 +112,7 @@ const char *signalName(int signal) {
 void handleSignals(const char *name, bool isFirst) {
   copyText(program, sizeof(program), name);
   prints = isFirst;
+  findMarksFolder();
   for (int signal : kEndingSignals) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
@@ -109,6 +120,8 @@ void handleSignals(const char *name, bool isFirst) {
     action = {};
     action.sa_handler = takeSignal;
     action.sa_flags = SA_RESTART;
+    for (int other : kEndingSignals) // one of them at a time
+      sigaddset(&action.sa_mask, other);
     sigaction(signal, &action, nullptr);
   }
 }
@@ -128,7 +141,7 @@ void SignalsWait::end() {
   waits = false;
 }
 
-void setFindOthersEnd(FindOthersEnd *find) { findOthersEnd = find; }
+void setOthersEndFinder(const OthersEndFinder *finder) { othersEnd = finder; }
 
 int notedSignal() { return noted; }
 

@@ -9,6 +9,8 @@
 #ifndef PARTITA_RT_COMMON_RUN_INTERRUPTION_H
 #define PARTITA_RT_COMMON_RUN_INTERRUPTION_H
 
+#include "common/fixed_text.h"
+
 #include <cstdint>
 #include <string>
 
@@ -35,19 +37,22 @@ private:
 };
 
 /// What the handler learns of other ranks' end.
-struct OthersEnd {
-  enum What : uint8_t {
-    None,     ///< all run, or have ended by themselves
-    Reported, ///< another process prints why the run ends, or has
-    Unsaid,   ///< this one has to
-  };
-  What what;
-  const char *text; ///< of Unsaid: " after rank 1 died"
+enum class OthersEnd : uint8_t {
+  None,     ///< all run, have ended by themselves, or are ended by a launcher as this one is
+  Reported, ///< another process prints why the run ends, or has
+  Unsaid,   ///< this one has to
 };
-/// Sets the function by which the handler asks for it. If a rank has died, no signal is deferred, since the
-/// step cannot be finished. `ends`: this process is about to, so what is unsaid is printed.
-using FindOthersEnd = OthersEnd(bool ends);
-void setFindOthersEnd(FindOthersEnd *find);
+/// The functions by which the handler asks for it, and acts on it. If a rank has died or failed, no signal is
+/// deferred, since the step cannot be finished.
+struct OthersEndFinder {
+  /// Appends which ranks died, if any did: "rank 1 died; it was in step 4; ...". `ends`: this process is about to,
+  /// and prints what is unsaid.
+  OthersEnd (*find)(bool ends, FixedText &deaths);
+  /// Called when that is printed, since a launcher may kill the process within milliseconds: writes files.
+  void (*record)(OthersEnd what, const FixedText &deaths);
+};
+/// `finder` stays; null: there is none.
+void setOthersEndFinder(const OthersEndFinder *finder);
 
 /// Returns the signal that was noted; 0 if none was.
 int notedSignal();

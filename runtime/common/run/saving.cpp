@@ -117,7 +117,7 @@ void Saving::saveLast(const CheckpointInfo &info) {
   };
   Clock::time_point since = Clock::now();
   for (unsigned pause = 1;; pause = std::min(2 * pause, 16U)) {
-    saver->begin(info, CheckpointSaver::From::Memory);
+    saver->begin(info, CheckpointSaver::From::Memory, replicas.comparedHashes());
     std::string error = saver->complete();
     if (error.empty())
       error = saver->finish();
@@ -185,7 +185,8 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
     return signal;
   }
   bool copies = options.checkpointCopy.value_or(true);
-  saver->begin(info, copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory);
+  saver->begin(info, copies ? CheckpointSaver::From::Copy : CheckpointSaver::From::Memory,
+               replicas.comparedHashes());
   if (!copies)
     complete();
   ++saves;

@@ -36,20 +36,29 @@ void noteFlightFolderHasParents() {
   makesParents.compare_exchange_strong(until, MakeParents::Never);
 }
 
-void setEarlierFlightsAside() {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+/// Returns the flight recorders' files in a folder, which may have others, of the user's.
+static std::vector<fs::path> flightsIn(const fs::path &folder) {
   std::vector<fs::path> found;
-  std::error_code none; // what cannot be moved is overwritten
-  for (fs::directory_iterator entry(flightFolder, none), end; !none && entry != end;
+  std::error_code none;
+  for (fs::directory_iterator entry(folder, none), end; !none && entry != end;
        entry.increment(none))
     if (int rank, length = 0;
         std::sscanf(entry->path().filename().c_str(), "rank-%d.jsonl%n", &rank, &length) == 1 &&
         length > 0)
       found.push_back(entry->path());
+  return found;
+}
+
+void setEarlierFlightsAside() {
+  std::vector<fs::path> found = flightsIn(flightFolder);
   if (found.empty())
     return;
+  std::error_code none; // what cannot be moved is overwritten
   fs::path earlier = fs::path(flightFolder) / "earlier";
-  fs::remove_all(earlier, none);
+  for (const fs::path &path : flightsIn(earlier))
+    fs::remove(path, none);
   fs::create_directory(earlier, none);
   for (const fs::path &path : found)
     fs::rename(path, earlier / path.filename(), none);

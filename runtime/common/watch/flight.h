@@ -49,7 +49,7 @@ enum class MakeParents : uint8_t { Never, UntilNoted, Always };
 void setFlightFolder(const std::string &folder, MakeParents parents);
 /// From here on no missing parents are made, unless the user has named the folder.
 void noteFlightFolderHasParents();
-/// Moves the files of an earlier start into FOLDER/earlier, in place of what is there: those in the folder
+/// Moves the flight recorders of an earlier start into FOLDER/earlier, in place of those there: those in the folder
 /// itself are of one start. One process calls it, before any rank can fail.
 void setEarlierFlightsAside();
 

@@ -30,9 +30,9 @@ inline bool takesLong(Phase phase) {
   return phase == Phase::SetUp || phase == Phase::Saving || phase == Phase::Outputs;
 }
 
-/// Only its rank writes it, and `beats` a thread of the rank's process. Lock-free atomics, so it may
-/// lie in a window shared by processes. A text that changes while it is read may come out mixed: it
-/// is for people.
+/// Its rank writes it, and `beats` a thread of the rank's process; what says how the run ends, any process of the
+/// node. Lock-free atomics, so it may lie in a window shared by processes. A text that changes while it is read may come
+/// out mixed: it is for people.
 struct alignas(64) RankPosition {
   static constexpr int32_t kNobody = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;
@@ -57,12 +57,14 @@ struct alignas(64) RankPosition {
   std::atomic<bool> reportIsDue{false};
 
   // Of processes of one node:
-  /// The rank's process, from DeathWatch on until the rank ends by itself, well or with an error.
+  /// The rank's process, from DeathWatch on until the rank has done its work. An error or a signal leaves it: from then
+  /// on the cause below counts.
   std::atomic<int32_t> process{0};
-  std::atomic<bool> isReported{false}; ///< a process has printed that the rank died
-  std::atomic<bool> hasFailed{false};  ///< the rank has printed an error, for which the run ends
-  /// A rank is about to print why the run ends. Set in the position of the node's first rank.
-  std::atomic<bool> isClaimed{false};
+  // The next three are those of the node's first rank.
+  std::atomic<uint64_t> endCause{0};       ///< why its ranks end, once for all (cpu/watch/deaths.h)
+  std::atomic<bool> isDeathPrinted{false}; ///< a process prints which of them died, or has
+  /// The process that is about to print which rank makes no progress; 0: none.
+  std::atomic<int32_t> reporter{0};
   /// A rank has printed why the run ends; in every position alike.
   std::atomic<bool> runEnds{false};
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <csignal>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -15,13 +14,12 @@ namespace partita_rt {
 static std::atomic<DeathWatch *> watching{nullptr};
 
 /// Has the process that was the rank ended, and not by itself? One that ends by itself says so first, so it is
-/// asked again once it has ended. One that a launcher has ended is not the reason why this one does: Open MPI sends
-/// SIGTERM to all and, a few milliseconds later, SIGKILL to those that have had no processor to take it.
+/// asked again once it has ended. It may not be waited for yet, nor even be a zombie: a launcher learns of its end by
+/// its closed connections. So /proc is read.
 static bool hasDied(const DeathWatch::Watched &rank) {
   const std::atomic<int> &process = rank.position->process;
   int number = process.load();
-  return number != 0 && processHasEnded(number) && !hasUntakenSignal(number, SIGTERM) &&
-         process.load() == number;
+  return number != 0 && processHasEnded(number) && process.load() == number;
 }
 
 const DeathWatch::Watched &DeathWatch::own() const {
@@ -29,15 +27,41 @@ const DeathWatch::Watched &DeathWatch::own() const {
                        [this](const Watched &each) { return each.rank == self; });
 }
 
+/// Returns why the node's ranks end. If none of them has said so yet, what this one sees now is the cause for all.
+uint64_t DeathWatch::decide() const {
+  uint64_t known = endCause().load(), found = 0;
+  if (known != EndCause::kNone)
+    return known;
+  constexpr size_t kMostRanks = (size_t(1) << EndCause::kPlaceBits) - 2;
+  int dead = 0;
+  for (size_t i = 0; i < std::min(ranks.size(), kMostRanks) && dead < EndCause::kMostDead; ++i)
+    if (ranks[i].rank != self && hasDied(ranks[i]))
+      found |= uint64_t(i + 1) << (EndCause::kPlaceBits * dead++);
+  if (dead == 0)
+    found = EndCause::kLauncher;
+  return endCause().compare_exchange_strong(known, found) ? found : known;
+}
+
+/// Visits the ranks that had died.
+template <typename Visit> void DeathWatch::forDead(uint64_t cause, Visit visit) const {
+  if (cause == EndCause::kLauncher || cause == EndCause::kError)
+    return;
+  for (int i = 0; i < EndCause::kMostDead; ++i)
+    if (uint64_t place = EndCause::placeIn(cause, i); place > 0)
+      visit(ranks[place - 1]);
+}
+
 void DeathWatch::writeOwnFlight(const char *reason) const {
   writeFlight(*own().flight, self, own().name.c_str(), reason);
 }
 
-/// Appends "; rank 0 (...) waits in all_reduce #3 (...) for rank 1" for each live rank that waits.
-void DeathWatch::appendWaiters(FixedText &text) const {
+/// Appends "; rank 0 (...) waits in all_reduce #3 (...) for rank 1" for each other rank that waits.
+void DeathWatch::appendWaiters(uint64_t cause, FixedText &text) const {
   int waiters = 0;
   for (const Watched &each : ranks) {
-    if (each.position->waitsFor == RankPosition::kNoWait || hasDied(each))
+    bool isDead = false;
+    forDead(cause, [&](const Watched &dead) { isDead |= &dead == &each; });
+    if (each.position->waitsFor == RankPosition::kNoWait || isDead)
       continue;
     if (++waiters > kNamedWaiters)
       continue;
@@ -51,60 +75,65 @@ void DeathWatch::appendWaiters(FixedText &text) const {
 
 /// What a signal's handler asks for: uses atomics and system calls only.
 struct DeathReport {
-  /// Unsaid: " after rank 1 of stage 1 (host node-2, process 4711) died; it was in step 12, at slot 3 (...);
+  /// "rank 1 of stage 1 (host node-2, process 4711) died; it was in step 12, at slot 3 (...);
   /// rank 0 of stage 0 (...) waits in ...".
-  static OthersEnd find(bool ends) {
-    static FixedText text, reason;
-    text.clear();
+  static OthersEnd find(bool ends, FixedText &text) {
     DeathWatch *watch = watching.load();
     if (!watch)
-      return {OthersEnd::None, ""};
-    if (ends) // before anything else: it may be killed meanwhile
-      watch->own().position->process.store(0);
-    for (const DeathWatch::Watched &each : watch->ranks)
-      if (each.position->runEnds.load()) {
-        if (ends)
-          watch->writeOwnFlight("another rank has reported why the run ends");
-        return {OthersEnd::Reported, ""};
-      }
-    if (std::any_of(watch->ranks.begin(), watch->ranks.end(), [](const DeathWatch::Watched &each) {
-          return each.position->hasFailed.load();
-        }))
-      return {OthersEnd::None, ""};
-    bool isReported = false;
-    for (const DeathWatch::Watched &each : watch->ranks) {
-      if (each.rank == watch->self || !hasDied(each))
-        continue;
-      reason.clear();
-      appendDeath(reason, each.name.c_str(), each.position);
-      if (ends)
-        noteLostRank(reason.get());
-      if (ends && !each.position->isReported.exchange(true))
-        writeFlight(*each.flight, each.rank, each.name.c_str(), reason.get());
-      else
-        isReported |= ends;
-      text << (text.isEmpty() ? "" : "; ") << reason.get();
-    }
-    if (text.isEmpty())
-      return {OthersEnd::None, ""};
-    watch->appendWaiters(text);
-    if (ends)
-      watch->writeOwnFlight(text.get());
-    reason.clear();
-    reason << " after " << text.get();
-    return {isReported ? OthersEnd::Reported : OthersEnd::Unsaid, reason.get()};
+      return OthersEnd::None;
+    uint64_t cause = watch->decide();
+    if (cause == EndCause::kError || runEnds(*watch))
+      return OthersEnd::Reported;
+    if (cause == EndCause::kLauncher)
+      return OthersEnd::None;
+    watch->forDead(cause, [&](const DeathWatch::Watched &dead) {
+      text << (text.isEmpty() ? "" : "; ");
+      appendDeath(text, dead.name.c_str(), dead.position);
+    });
+    watch->appendWaiters(cause, text);
+    // The last before it is printed: a process that is killed in between prints nothing.
+    bool isPrinted = ends && watch->ranks.front().position->isDeathPrinted.exchange(true);
+    return isPrinted ? OthersEnd::Reported : OthersEnd::Unsaid;
+  }
+
+  static void record(OthersEnd what, const FixedText &deaths) {
+    DeathWatch *watch = watching.load();
+    if (!watch || what == OthersEnd::None)
+      return;
+    if (deaths.isEmpty())
+      return watch->writeOwnFlight("another rank has reported why the run ends");
+    noteLostRank(deaths.get());
+    if (what == OthersEnd::Unsaid)
+      watch->forDead(watch->decide(), [](const DeathWatch::Watched &dead) {
+        FixedText reason;
+        appendDeath(reason, dead.name.c_str(), dead.position);
+        writeFlight(*dead.flight, dead.rank, dead.name.c_str(), reason.get());
+      });
+    watch->writeOwnFlight(deaths.get());
+  }
+
+private:
+  /// Has a watcher reported a rank that makes no progress?
+  static bool runEnds(const DeathWatch &watch) {
+    return std::any_of(watch.ranks.begin(), watch.ranks.end(), [](const DeathWatch::Watched &each) {
+      return each.position->runEnds.load();
+    });
   }
 };
 
 DeathWatch::DeathWatch(int self, std::vector<Watched> ranks) : self(self), ranks(std::move(ranks)) {
+  static constexpr OthersEndFinder finder{DeathReport::find, DeathReport::record};
   own().position->process.store(getpid());
   watching.store(this);
-  setFindOthersEnd(DeathReport::find);
+  setOthersEndFinder(&finder);
 }
 
-void DeathWatch::endWithError() {
-  own().position->hasFailed = true;
-  end();
+bool DeathWatch::endWithError() {
+  uint64_t cause = endCause().load();
+  while ((cause == EndCause::kNone || cause == EndCause::kLauncher) &&
+         !endCause().compare_exchange_weak(cause, EndCause::kError)) {
+  }
+  return cause != EndCause::kError;
 }
 
 void DeathWatch::end() {

@@ -12,6 +12,21 @@
 
 namespace partita_rt {
 
+/// Why the ranks of a node end, in one word (RankPosition::endCause) that is set once: by the first of them that takes
+/// a launcher's signal, or fails. Whoever is killed after that is not the reason. A launcher that ends a run kills
+/// ranks too: those that have deferred its SIGTERM, or had no processor to take it.
+struct EndCause {
+  static constexpr uint64_t kNone = 0;
+  static constexpr uint64_t kLauncher =
+      ~uint64_t(0); ///< it ends them, and none of them had died before
+  static constexpr uint64_t kError = kLauncher - 1; ///< a rank prints an error, or has
+  /// Else which had died: up to four places in the list of the node's ranks, from 1, of 16 bits each.
+  static constexpr int kMostDead = 4, kPlaceBits = 16;
+  static uint64_t placeIn(uint64_t cause, int i) {
+    return cause >> (kPlaceBits * i) & ((uint64_t(1) << kPlaceBits) - 1);
+  }
+};
+
 /// If a signal ends this process after another rank of its node has died, the message says which one,
 /// where it was, and who waits; one of the node's ranks prints it, and writes the dead one's flight
 /// recorder. One object per process, from when the ranks know each other until they part.
@@ -32,15 +47,18 @@ public:
   DeathWatch &operator=(const DeathWatch &) = delete;
   /// Call it before the rank ends by itself.
   void end();
-  /// The same, with an error that it has printed. No rank of the node is called dead from here on: a launcher may
-  /// end the others by SIGKILL.
-  void endWithError();
+  /// Call it before the rank prints an error and ends. No rank of the node is called dead from here on. Returns false if
+  /// another one prints an error, or has; else this one has to, now.
+  bool endWithError();
 
 private:
   friend struct DeathReport;
   const Watched &own() const;
+  std::atomic<uint64_t> &endCause() const { return ranks.front().position->endCause; }
+  uint64_t decide() const;
+  template <typename Visit> void forDead(uint64_t cause, Visit visit) const;
   void writeOwnFlight(const char *reason) const;
-  void appendWaiters(FixedText &text) const;
+  void appendWaiters(uint64_t cause, FixedText &text) const;
 
   const int self;
   const std::vector<Watched> ranks;

@@ -5,6 +5,8 @@
 #include "common/mesh/launch.h"
 #include "common/start_marks.h"
 #include "common/temporary_file.h"
+#include "partita_rt/exit_status.h"
+#include "partita_rt/machine.h"
 
 #include <algorithm>
 #include <csignal>
@@ -22,13 +24,31 @@ Watcher::Watcher(std::string itsName, RanksInSight itsSight, std::function<bool(
   thread = std::thread([this] { loop(); });
 }
 
-Watcher::~Watcher() {
+Watcher::~Watcher() { stop(); }
+
+void Watcher::stop() {
   {
     std::lock_guard<std::mutex> lock(mutex);
     ends = true;
   }
   changed.notify_all();
-  thread.join();
+  if (thread.joinable())
+    thread.join();
+}
+
+void Watcher::endOthers() {
+  constexpr int kMostMilliseconds = 1000, kRemoteMilliseconds = 250, kLook = 10;
+  stop(); // it would end this process too
+  tellNode();
+  if (sight.remote)
+    sight.remote->tellEnd();
+  auto isWritten = [this](int rank) {
+    return sight.flights[size_t(rank)]->file.load() == FlightRing::File::Written;
+  };
+  for (int passed = 0; passed < kMostMilliseconds; passed += kLook, usleep(1000 * kLook))
+    if (std::all_of(sight.local.begin(), sight.local.end(), isWritten) &&
+        (!sight.remote || passed >= kRemoteMilliseconds))
+      break;
 }
 
 void Watcher::sleep() {
@@ -44,6 +64,21 @@ void Watcher::sleep() {
 bool Watcher::runEnds() const {
   return std::any_of(sight.local.begin(), sight.local.end(),
                      [&](int rank) { return sight.positions[size_t(rank)]->runEnds.load(); });
+}
+
+/// A rank has printed why the run ends.
+void Watcher::tellNode() const {
+  for (int rank : sight.local)
+    sight.positions[size_t(rank)]->runEnds = true;
+}
+
+/// Several processes may find the same: of those that share memory, the first one prints. If it was killed before it
+/// has, another one does.
+bool Watcher::claimReport() const {
+  std::atomic<int32_t> &reporter = sight.positions[size_t(sight.local.front())]->reporter;
+  int32_t process = 0;
+  return reporter.compare_exchange_strong(process, getpid()) ||
+         (processHasEnded(process) && reporter.compare_exchange_strong(process, getpid()));
 }
 
 /// Ranks that wait leave it to a report that is due, or no longer do.
@@ -121,22 +156,21 @@ void Watcher::awaitTurn() {
   }
 }
 
-/// Several processes may find the same. Of those that share memory, the first one prints.
+/// Prints first: a launcher may end this process while it writes files.
 void Watcher::report(const std::string &text, int subject) {
-  if (sight.positions[size_t(sight.local.front())]->isClaimed.exchange(true))
+  if (!claimReport())
     return;
-  noteLostRank(text.c_str());
   expectReport(sight.local, true);
   if (sight.remote)
     awaitTurn();
   printLastLine(name, text);
+  noteLostRank(text.c_str());
+  tellNode();
   std::vector<int> writes = sight.own;
   bool isOwn = std::find(writes.begin(), writes.end(), subject) != writes.end();
   if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
     writes.push_back(subject);
   writeFlights(writes, text);
-  for (int rank : sight.local)
-    sight.positions[size_t(rank)]->runEnds = true;
   if (sight.remote) {
     sight.remote->tellEnd();
     usleep(100'000); // the others write their recorders before a launcher ends them
@@ -153,10 +187,10 @@ void Watcher::writeFlights(const std::vector<int> &ranks, const std::string &rea
 
 /// Ends a process, on whose behalf another one has printed why.
 void Watcher::end() const {
-  noteLostRank(); // all reports are of a rank that makes no progress
+  if (failureStatus() == kRefused) // all reports before a step are of a rank that makes no progress
+    noteLostRank();
   expectReport(sight.own, true);
-  for (int rank : sight.local) // for the handler of a launcher's signal
-    sight.positions[size_t(rank)]->runEnds = true;
+  tellNode(); // for the handler of a launcher's signal
   writeFlights(sight.own, "another rank has reported why the run ends");
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();

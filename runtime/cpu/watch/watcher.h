@@ -34,15 +34,21 @@ public:
   /// `isFailing`: the run ends anyway, by an error that is reported elsewhere; may be null.
   Watcher(std::string name, RanksInSight sight, std::function<bool()> isFailing);
   ~Watcher();
+  /// Call it when a rank of this process has printed an error for which the run ends, before it does. Lets the node's
+  /// other ranks write their flight recorders, which takes a second at most, and tells those of other nodes to.
+  void endOthers();
   Watcher(const Watcher &) = delete;
   Watcher &operator=(const Watcher &) = delete;
 
 private:
+  void stop();
   void loop();
   void giveSigns();
   void expectReport(const std::vector<int> &ranks, bool isDue) const;
   void sleep();
   bool runEnds() const;
+  void tellNode() const;
+  bool claimReport() const;
   void report(const std::string &text, int subject);
   void awaitTurn();
   [[noreturn]] void end() const;

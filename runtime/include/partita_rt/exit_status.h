@@ -12,11 +12,12 @@ namespace partita_rt {
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// An error before a step was complete: starting the program again would only repeat it. Also the status
-/// of `partita run` if a restart has repeated an error.
+/// An error before a step was complete, by which the program has ended itself: starting it again would only repeat it.
+/// Also the status of `partita run` if a restart has shown that a step's result would recur.
 constexpr int kRefused = 1;
-/// An error after this process has completed a step, or because another rank has died or stopped: started again,
-/// the program may go on from its newest checkpoint.
+/// An error after this process has completed a step, because another rank has died or stopped, or because memory or
+/// arithmetic is faulty: started again, the program may go on from its newest checkpoint. Also the status of `partita
+/// run` whose program, or a rank of it, was killed, and that may restart it no more.
 constexpr int kFailedWhileTraining = 3;
 
 /// Returns the signal that a launcher or a shell reports in its status, as 128 more, for one of its

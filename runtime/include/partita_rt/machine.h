@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
@@ -29,21 +27,21 @@ inline std::string bootId() {
   return text;
 }
 
-/// Reads the beginning of a file of /proc about a process; "" if there is none. Allocates nothing.
-template <size_t kSize> void readOfProcess(int process, const char *name, char (&text)[kSize]) {
-  char path[48];
-  std::snprintf(path, sizeof(path), "/proc/%d/%s", process, name);
+/// Reads what /proc says of a process from its state on (proc(5)): "T 1 4711 ..."; "" if there is no such
+/// process, or no /proc. A signal's handler may call it.
+inline const char *processStat(int process, char (&line)[512]) {
+  char path[32] = "/proc/", digits[12];
+  size_t end = std::strlen(path), size = 0;
+  for (int left = process; left > 0; left /= 10)
+    digits[size++] = char('0' + left % 10);
+  while (size > 0)
+    path[end++] = digits[--size];
+  std::memcpy(path + end, "/stat", 6);
   int file = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = file < 0 ? 0 : read(file, text, kSize - 1);
+  ssize_t got = file < 0 ? 0 : read(file, line, sizeof(line) - 1);
   if (file >= 0)
     close(file);
-  text[size > 0 ? size : 0] = 0;
-}
-
-/// Reads what /proc says of a process from its state on (proc(5)): "T 1 4711 ..."; "" if there is no such
-/// process, or no /proc. Allocates nothing.
-inline const char *processStat(int process, char (&line)[512]) {
-  readOfProcess(process, "stat", line);
+  line[got > 0 ? got : 0] = 0;
   const char *name = std::strrchr(line, ')'); // a process chooses its own name
   return name && name[1] == ' ' ? name + 2 : "";
 }
@@ -71,18 +69,6 @@ inline bool processHasEnded(int process) {
   for (; field && *++field >= '0' && *field <= '9';)
     flags = flags * 10 + static_cast<unsigned long>(*field - '0');
   return state == 'Z' || state == 'X' || (flags & kExiting);
-}
-
-/// Had a process been sent this signal before it ended, and not taken it? The kernel keeps that until its parent has
-/// waited for it, and sends a process that ends no more. A signal's handler may call it.
-inline bool hasUntakenSignal(int process, int signal) {
-  char text[4096];
-  readOfProcess(process, "status", text);
-  for (const char *name : {"\nSigPnd:", "\nShdPnd:"})
-    if (const char *field = std::strstr(text, name))
-      if (std::strtoull(field + std::strlen(name), nullptr, 16) >> (signal - 1) & 1)
-        return true;
-  return false;
 }
 
 /// Can a process of this host do nothing by itself: has it ended, or does a signal or a debugger keep it stopped?

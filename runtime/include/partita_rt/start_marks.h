@@ -12,19 +12,19 @@ namespace partita_rt {
 /// The environment variable with the path of the folder.
 constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
 
-/// A process has ended with kRefused (exit_status.h). The file has its message, for people.
-constexpr const char *kRefusedMark = "refused";
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
 /// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
 /// that finds another folder there, or none, must not begin anew.
 constexpr const char *kSavedMark = "saved";
+/// The first step of a start removes the following seven if they are older: then the launcher has started ranks again.
+/// A process has ended with kRefused (exit_status.h). The file has its message, for people.
+constexpr const char *kRefusedMark = "refused";
 /// A step has a result with which training cannot go on, such as a loss that is NaN. The first line has the
 /// step's number and a word for the result, "7 loss-nan"; the second says so for people. A run repeats its
 /// steps bit for bit, so a start with the same step and word as the one before shows that the next one
 /// would have them too.
 constexpr const char *kFailedStepMark = "failed-step";
-/// The next step removes the following five: then the launcher has started ranks again.
 /// A process ends because another one has died or makes no progress, in the set-up too. For people: the
 /// first line names that one, "rank 1 (host gpu-2, process 4711) died"; the second is the whole report.
 constexpr const char *kLostMark = "lost";

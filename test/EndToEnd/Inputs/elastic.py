@@ -79,6 +79,14 @@ assert restarts == [("1", ""), ("2", ""), ("3", " with 2 ranks instead of 4")], 
 compare("tried")
 print("tried: from 4 ranks to 2, the same losses")
 
+# So do two that crash in their set-up.
+launcher.write_text(f"#!/bin/sh\nif test -e {lost} && test $1 = 4; then kill -9 $$; fi\nexec {MPIRUN} -np \"$@\"\n")
+lost.unlink()
+restarts = run("crashed", "--max-restarts", "3", "--launcher", f"{launcher} {{ranks}}", changes=[(5, lost.touch)])
+assert restarts == [("1", ""), ("2", ""), ("3", " with 2 ranks instead of 4")], restarts
+compare("crashed")
+print("crashed: from 4 ranks to 2, the same losses")
+
 def wait_for_hosts(name, waits, then, patience="hosts:600"):
     """The first start finds four slots; after a rank is killed, discovery runs the command `waits`. Calls `then` with the process when it does; returns
     status and errors."""

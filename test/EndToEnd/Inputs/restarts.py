@@ -138,9 +138,10 @@ for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp",
         assert re.search(again, errors), errors
 print("a loss that is NaN again is final: threads, mpi, tcp")
 
-# Killed more often than it may be started again.
-status, errors = run("often", "--max-restarts", "1", kills=(3, 17))
-assert status == 1 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, errors
+# Killed more often than it may be started again: another supervisor, such as a Slurm script, may start it, whatever the launcher says.
+for name, launcher in (("often", []), ("often-tcp", ["--launcher", TORCHRUN])):
+    status, errors = run(name, "--max-restarts", "1", *launcher, kills=(3, 17))
+    assert status == 3 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, (name, status, errors)
 status, errors = run("often", "--max-restarts", "1", "--resume", "auto")
 assert status == 0 and files("often") == files("once"), errors
 # Final: an error of ranks whose statuses the launcher hides. The checkpoint is of another optimizer.
@@ -203,6 +204,12 @@ assert status == 0 and "restart 1 of 3, from the beginning" in errors, errors
 assert all(re.search(f"restart {number} of 3, from .*/step-{step}", errors) for number, step in ((2, 25), (3, 50))), errors
 status, errors = run("second", train=other)
 assert losses("replaced") == losses("second") and files("replaced") == files("second") != files("once")
+# A copy of another run's checkpoint under another name stays, and no restart goes on from it, nor begins again because of it.
+shutil.copytree(folder / "once", folder / "beside")
+(folder / "beside/step-55").rename(folder / "beside/step-7")
+status, errors = run("beside", "--max-restarts", "2", "--overwrite", kills=("step-25", "step-50"), train=other)
+assert status == 0 and all(re.search(f"restart {number} of 2, from .*/step-{step}\n", errors) for number, step in ((1, 25), (2, 50))), errors
+assert losses("beside") == losses("second") and files("beside") == files("second") and (folder / "beside/step-7").exists()
 # A rank that is killed before the program has refused another run's checkpoints must not go on from them.
 launcher = folder / "launcher"
 launcher.write_text(f"#!/bin/sh\ntest -e {folder}/begun && exec \"$@\"\ntouch {folder}/begun\nkill -9 $$\n")

@@ -115,6 +115,8 @@ public:
   Outcome runOne(const std::string &program, const std::vector<char *> &argv) {
     noteEndingSignals();
     bool isLauncher = argv[0] != program;
+    // Ranks whose launcher ends before them become children of this process.
+    prctl(PR_SET_CHILD_SUBREAPER, isLauncher);
     if (!start(argv[0], argv, std::nullopt))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
     if (isLauncher)
@@ -122,8 +124,6 @@ public:
     // A launcher may have a --timeout of its own.
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
     stopped.emplace(timeoutOf(arguments), !isLauncher);
-    // Ranks whose launcher ends before them become children of this process.
-    prctl(PR_SET_CHILD_SUBREAPER, isLauncher);
     wait();
     if (isLauncher)
       endOrphans(*launched, *stopped, marks, passed);
@@ -209,8 +209,8 @@ private:
     if (interruptingSignal() || (endedBy && !outcome.isReported)) // as a single process would end
       outcome.signal = endedBy;
     outcome.interrupted = interruptingSignal() != 0;
-    if (outcome.status == 0)
-      outcome.status = failed;
+    if (outcome.status == 0 && failed) // killed, or stopped
+      outcome.status = partita_rt::kFailedWhileTraining;
   }
 
   /// What ranks have left, once all have ended.

@@ -36,13 +36,23 @@ KnownCheckpoints::~KnownCheckpoints() {
     close(descriptor);
 }
 
+static std::optional<KnownCheckpoints::Identity> identityOfFolder(const std::string &path) {
+  int descriptor = openFolder(path);
+  std::optional<KnownCheckpoints::Identity> identity = KnownCheckpoints::identityOf(descriptor);
+  if (descriptor >= 0)
+    close(descriptor);
+  return identity;
+}
+
+bool KnownCheckpoints::have(const std::string &path) const {
+  std::optional<Identity> identity = identityOfFolder(path);
+  return identity && identities.count(*identity) > 0;
+}
+
 /// Is any checkpoint in the folder one of them, or not?
 bool KnownCheckpoints::anyIs(bool known, const std::string &folder) const {
   return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointEntry &entry) {
-    int descriptor = openFolder(entry.path);
-    std::optional<Identity> identity = identityOf(descriptor);
-    if (descriptor >= 0)
-      close(descriptor);
+    std::optional<Identity> identity = identityOfFolder(entry.path);
     return identity && (identities.count(*identity) > 0) == known;
   });
 }

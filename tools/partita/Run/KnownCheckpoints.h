@@ -20,13 +20,16 @@ public:
   KnownCheckpoints(const KnownCheckpoints &) = delete;
   KnownCheckpoints &operator=(const KnownCheckpoints &) = delete;
 
+  /// Is the checkpoint in this folder one of them?
+  bool have(const std::string &path) const;
   bool areIn(const std::string &folder) const { return anyIs(true, folder); }
   /// Does the folder hold any other?
   bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
 
-private:
   using Identity = std::pair<dev_t, ino_t>;
   static std::optional<Identity> identityOf(int descriptor);
+
+private:
   bool anyIs(bool known, const std::string &folder) const;
 
   std::set<Identity> identities;

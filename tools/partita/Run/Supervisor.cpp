@@ -59,12 +59,17 @@ public:
 private:
   Verdict decide(bool wasRestarted, bool hasSaved) const;
   bool hasCrashedEarly(bool hasSaved) const;
+  bool mustBeginAgain() const;
+  std::string newestCheckpoint() const;
   void checkIsComplete(bool hasSaved);
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
   /// Before the next start.
-  unsigned secondsToWait() const { return secondsAfter(crashes ? crashes - 1 : refusals); }
+  unsigned secondsToWait() const {
+    return verdict == Verdict::RestartWithFewer ? 0
+                                                : secondsAfter(crashes ? crashes - 1 : refusals);
+  }
   /// Has a restart shown that each would end with the same step's result?
   bool recurs() const { return verdict == Verdict::Final && failedAgain; }
 
@@ -75,6 +80,7 @@ private:
   ProgramStarts &starts;
   FolderAnchor anchor;
   std::optional<KnownCheckpoints> others;
+  bool hasFolder = false; ///< a start has saved, and removed what others had left in the folder
 
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
@@ -135,6 +141,22 @@ void Supervisor::checkIsComplete(bool hasSaved) {
                 std::to_string(done) + " of " + std::to_string(*words.steps);
 }
 
+/// Does the folder hold checkpoints of another run, from which a restart must not go on? This run's first save removes
+/// them, but for those that are named as another step than theirs, which no run goes on from. If the folder's mark was
+/// left on another host, this run has saved if its checkpoint is the newest.
+bool Supervisor::mustBeginAgain() const {
+  return others && !hasFolder && others->areIn(words.folder) &&
+         others->have(partita_rt::newestEntry(words.folder));
+}
+
+/// Returns the newest checkpoint of this run that is there, though it may be damaged; "" if there is none.
+std::string Supervisor::newestCheckpoint() const {
+  for (const partita_rt::CheckpointEntry &entry : partita_rt::checkpointsIn(words.folder))
+    if (!partita_rt::fileIn(entry.path).empty() && !(others && others->have(entry.path)))
+      return entry.path;
+  return "";
+}
+
 /// Decides how the next start begins. Returns why there can be none, or "".
 std::string Supervisor::prepareRestart() {
   if (!anchor.isThere()) {
@@ -146,13 +168,14 @@ std::string Supervisor::prepareRestart() {
     return "is not started again: --checkpoint: '" + anchor.name() +
            "' is not what it was when the run began; is a file system not mounted?";
   waitForLock(words.folder);
-  bool hasOthers = others && others->areIn(words.folder);
-  now = hasOthers ? arguments : words.again;
-  from = hasOthers || partita_rt::checkpointsIn(words.folder).empty()
-             ? ""
-             : partita_rt::newestEntry(words.folder);
-  hasTrained |=
-      outcome.hasTrained || outcome.status == partita_rt::kFailedWhileTraining || !from.empty();
+  bool beginsAgain = mustBeginAgain();
+  now = beginsAgain ? arguments : words.again;
+  from = beginsAgain ? "" : newestCheckpoint();
+  // A rank that is lost in the set-up makes the status that of training, too. Only if no rank has run on this host, the
+  // status is all there is.
+  hasTrained |= outcome.hasTrained || !from.empty() ||
+                (outcome.hasStartedNone && !outcome.hasCause &&
+                 outcome.status == partita_rt::kFailedWhileTraining);
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }
@@ -200,6 +223,7 @@ int Supervisor::run() {
     outcome = starts.run(now);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);
+    hasFolder |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
     checkIsComplete(hasSaved);
     failedAgain = outcome.failedStep.recurs(failedStep);
@@ -216,6 +240,8 @@ int Supervisor::run() {
       tellRestart(restarts + 1);
       sleep(secondsToWait()); // a signal ends it
     }
+    if (verdict == Verdict::RestartWithFewer)
+      crashes = 0; // of the size before
     if (int number = interruptingSignal()) {
       fail(command,
            reasonOf(outcome) + ", and " + strsignal(number) + " has ended the wait for a restart");
@@ -229,7 +255,12 @@ int Supervisor::run() {
   }
   if (outcome.signal)
     partita_rt::endBySignal(outcome.signal);
-  return recurs() ? partita_rt::kRefused : outcome.status;
+  if (recurs())
+    return partita_rt::kRefused;
+  // A launcher such as torchrun makes 1 of every failure.
+  bool mayGoOn = startsAgain(verdict) && (hasTrained || outcome.hasTrained);
+  return mayGoOn && outcome.status == partita_rt::kRefused ? partita_rt::kFailedWhileTraining
+                                                           : outcome.status;
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,

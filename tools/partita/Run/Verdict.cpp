@@ -29,9 +29,12 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   if (facts.isUnsaved)
     return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
   // A rank that was killed may be started again at once. What crashes in each set-up, such as for want of
-  // memory, must not do so without a pause.
-  if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining)
-    return facts.crashes > 1 ? Verdict::RestartLater : Verdict::RestartNow;
+  // memory, must not do so without a pause; or it has lost ranks for good, such as those of a host that kills them.
+  if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining) {
+    if (facts.crashes < 2)
+      return Verdict::RestartNow;
+    return facts.wasRestarted && facts.hasFewer ? Verdict::RestartWithFewer : Verdict::RestartLater;
+  }
   if (facts.status == 0)
     return Verdict::Ended;
   // A launcher may hide its processes' statuses, as torchrun does.

@@ -11,9 +11,11 @@
 #include "cpu/watch/deaths.h"
 #include "cpu/watch/waits.h"
 #include "cpu/watch/watcher.h"
+#include "partita_rt/exit_status.h"
 #include "partita_rt/machine.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <new>
 #include <unistd.h>
@@ -21,6 +23,9 @@
 namespace partita_rt {
 
 namespace {
+
+/// How long a rank waits for another one that has printed the same error, and ends all, in seconds.
+constexpr unsigned kSpeakersPatience = 2;
 
 class MpiLinks final : public ProcessLinks {
 public:
@@ -50,6 +55,7 @@ public:
   [[noreturn]] void fail(const std::string &message) override;
 
 private:
+  void writeOwnFlight(const std::string &reason) const;
   void findNodes();
   bool allExpect(int ranks) const;
   void showRanks();
@@ -67,8 +73,8 @@ private:
   FlightRing *flight = nullptr;
   std::string ownName; ///< in reports
   std::optional<DeathWatch>
-      deaths;             ///< from the start, as far as the program may have so many ranks
-  bool isWatched = false; ///< can ranks fail each other?
+      deaths;                     ///< from the start, as far as the program may have so many ranks
+  std::weak_ptr<Watcher> watcher; ///< from when ranks can fail each other
 };
 
 } // namespace
@@ -216,19 +222,34 @@ RankView MpiLinks::show(const Rank &) {
 }
 
 std::shared_ptr<void> MpiLinks::watch(RankWaits &) {
-  isWatched = true;
-  return std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
+  auto made = std::make_shared<Watcher>(program.name, std::move(sight), nullptr);
+  watcher = made;
+  return made;
+}
+
+/// Writes the rank's flight recorder, and lets no launcher's signal end it meanwhile.
+void MpiLinks::writeOwnFlight(const std::string &reason) const {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  writeFlight(*flight, self, ownName.c_str(), reason.c_str());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void MpiLinks::fail(const std::string &message) {
-  // Several ranks may see the same error: the lowest prints first, and its abort silences the rest.
+  std::shared_ptr<Watcher> watched = watcher.lock();
+  if (watched)
+    writeOwnFlight(message);
+  // Several ranks may see the same error: the lowest prints first, and ends the rest.
   usleep(useconds_t(200'000) * useconds_t(std::min(self, 20)));
-  printLastLine(program.name, rankText(program, self) + ": " + message);
-  if (deaths)
-    deaths->endWithError();
-  if (isWatched)
-    writeFlight(*flight, self, ownName.c_str(), message.c_str());
+  bool speaks = !deaths || deaths->endWithError();
+  if (speaks)
+    printLastLine(program.name, rankText(program, self) + ": " + message);
   markError(message);
+  if (!speaks)
+    sleep(kSpeakersPatience);
+  if (watched && failureStatus() == kFailedWhileTraining)
+    watched->endOthers();
   MPI_Abort(MPI_COMM_WORLD, failureStatus());
   _exit(failureStatus());
 }
