@@ -286,6 +286,8 @@ template <typename T, bool kStep>
 void launchBiasGradients(const Stream &stream, const Backward<T, kStep> &call,
                          const Scores &dbias) {
   const AttentionShape &shape = call.shape;
+  if (shape.batch * shape.heads * shape.sequence * shape.keySequence == 0)
+    return;
   BiasGradient gradient{dbias, dbias.batchStride ? shape.batch : 1,
                         dbias.headStride ? shape.heads : 1,
                         dbias.rowStride ? ceilDiv(shape.sequence, kTileRows) : 1,
@@ -294,6 +296,15 @@ void launchBiasGradients(const Stream &stream, const Backward<T, kStep> &call,
       (biasGradients<T, kStep>),
       attentionGrid(gradient.queryTiles * gradient.keyTiles, gradient.heads, gradient.batches),
       kTileThreads, Tiles::bytes(shape), stream, call, gradient);
+}
+
+template <typename T, bool kStep>
+void launchPrepareRows(const Stream &stream, const Backward<T, kStep> &call) {
+  const AttentionShape &shape = call.shape;
+  if (shape.sequence * shape.heads * shape.batch > 0)
+    PARTITA_RT_LAUNCH((prepareRows<T, kStep>),
+                      attentionGrid(ceilDiv(shape.sequence, kTileWarps), shape.heads, shape.batch),
+                      kTileThreads, 0, stream, call);
 }
 
 /// `prepares`: delta and base of these queries.
@@ -308,10 +319,8 @@ void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const
     if (batch * shape.heads == 0)
       return;
     int shared = Tiles::bytes(shape);
-    if (queryTiles > 0 && prepares)
-      PARTITA_RT_LAUNCH((prepareRows<T, kStep>),
-                        attentionGrid(ceilDiv(shape.sequence, kTileWarps), shape.heads, batch),
-                        kTileThreads, 0, stream, call);
+    if (prepares)
+      launchPrepareRows(stream, call);
     if (keyTiles > 0)
       PARTITA_RT_LAUNCH((keyGradients<T, parts(), kStep>), attentionGrid(keyTiles, kvHeads, batch),
                         kTileThreads, shared, stream, call);
@@ -319,9 +328,28 @@ void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const
       PARTITA_RT_LAUNCH((queryGradients<T, parts(), kStep>),
                         attentionGrid(queryTiles, shape.heads, batch), kTileThreads, shared, stream,
                         call);
-    if (dbias.data && queryTiles * keyTiles > 0)
+    if (dbias.data)
       launchBiasGradients(stream, call, dbias);
   });
+}
+
+/// The same on tensor cores, for calls that are onTensorCores. With a bias, delta and base are the portable kernels', and
+/// so is dbias.
+template <typename T, bool kStep>
+void backwardOnTensorCores(const Stream &stream, const Backward<T, kStep> &call,
+                           const Scores &dbias, bool prepares) {
+  MmaBackward<T, kStep> operands{
+      call.dq, call.dk, call.dv, call.delta, call.dout, call.out,          call.logSumExp,
+      call.q,  call.k,  call.v,  call.shape, call.bias, call.addToQueries, call.addToKeys};
+  bool bias = call.bias.data.data;
+  if (bias && prepares)
+    launchPrepareRows(stream, call);
+  if constexpr (kStep)
+    attentionStepBackwardMma(stream, operands, prepares);
+  else if (bias || !attentionBackwardWgmma(stream, operands))
+    attentionBackwardMma(stream, operands);
+  if (dbias.data)
+    launchBiasGradients(stream, call, dbias);
 }
 
 /// Runs the library's kernel; returns false if it has none.
@@ -348,18 +376,12 @@ bool backwardFused(const Stream &stream, const Backward<T, false> &operands, con
 }
 
 template <typename T>
-void backward(const Stream &stream, const Backward<T, false> &call, const ScoresOf<const T> &bias,
-              const Scores &dbias) {
+void backward(const Stream &stream, const Backward<T, false> &call, const Scores &dbias) {
   if (backwardFused(stream, call, dbias))
     return;
   if constexpr (sizeof(T) == 2)
-    if (onTensorCores(call.shape, bias, dbias)) {
-      MmaBackward<T> operands{call.dq,        call.dk, call.dv, call.delta, call.dout, call.out,
-                              call.logSumExp, call.q,  call.k,  call.v,     call.shape};
-      if (!attentionBackwardWgmma(stream, operands))
-        attentionBackwardMma(stream, operands);
-      return;
-    }
+    if (onTensorCores<T>(call.shape))
+      return backwardOnTensorCores(stream, call, dbias, /*prepares=*/true);
   backwardInTiles(stream, call, dbias, /*prepares=*/true);
 }
 
@@ -385,13 +407,8 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                            call.addToQueries || key > 0,
                            call.addToKeys || query > 0};
     if constexpr (sizeof(T) == 2)
-      if (stepsOnTensorCores(pair, bias, dbias))
-        return attentionStepBackwardMma(stream,
-                                        MmaBackward<T, true>{step.dq, step.dk, step.dv, step.delta,
-                                                             step.dout, step.out, step.logSumExp,
-                                                             step.q, step.k, step.v, pair,
-                                                             step.addToQueries, step.addToKeys},
-                                        prepares);
+      if (onTensorCores<T>(pair))
+        return backwardOnTensorCores(stream, step, fromRow(dbias, query), prepares);
     backwardInTiles(stream, step, fromRow(dbias, query), prepares);
   });
 }
@@ -407,7 +424,7 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
     float *base = workspace + shape.batch * shape.heads * shape.sequence;                          \
     backward<T>(                                                                                   \
         stream,                                                                                    \
-        {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, bias,  \
+        {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)},        \
         dbias);                                                                                    \
   }                                                                                                \
   void attentionStepBackward(                                                                      \

@@ -84,14 +84,15 @@ public:
 
 // For tiles of tensor cores: all lanes of a warp call these together.
 
-/// The tile of kTile positions that has HeadBlocks::next, or `end`. The lanes share its lines.
+/// The tile of kTile positions that has HeadBlocks::next, or `end`. The lanes share its lines. number: of position 0.
 template <int kTile>
 __device__ inline int nextTile(const HeadBlocks &blocks, bool transposed, int first, int last,
-                               int from, int end) {
+                               int from, int end, int number) {
+  if (!blocks.layout || from >= end)
+    return from < end ? from : end;
   int size = blocks.layout->size, least = blocks.layout->n;
-  for (int line = first / size + int(threadIdx.x) % kWarp; from < end && line <= last / size;
-       line += kWarp) {
-    int block = nextBlockOfLine(*blocks.layout, line, from / size, transposed);
+  for (int line = first / size + int(threadIdx.x) % kWarp; line <= last / size; line += kWarp) {
+    int block = nextBlockOfLine(*blocks.layout, line, (number + from) / size, transposed);
     least = block < least ? block : least;
   }
 #pragma unroll
@@ -99,7 +100,8 @@ __device__ inline int nextTile(const HeadBlocks &blocks, bool transposed, int fi
     int other = __shfl_xor_sync(kAllLanes, least, with);
     least = other < least ? other : least;
   }
-  int at = least * size > from ? least * size : from;
+  int at = least * size - number;
+  at = at > from ? at : from;
   return at < end ? at / kTile * kTile : end;
 }
 
@@ -113,15 +115,17 @@ template <int kColumns> class LineBits {
 public:
   /// Lines of [first, last], if any, and positions [from, from + kColumns).
   __device__ LineBits(const HeadBlocks &blocks, bool transposed, int first, int last, int from)
-      : size(blocks.layout->size), firstLine(first / size) {
+      : size(blocks.layout ? blocks.layout->size : 1), firstLine(first / size) {
     int line = firstLine + int(threadIdx.x) % kWarp;
-    bool inside = first <= last && line <= last / size;
+    bool inside = blocks.layout && first <= last && line <= last / size;
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
       uint64_t wanted = kColumns < 64 ? (uint64_t(1) << kColumns % 64) - 1 : ~uint64_t(0);
       words[i] =
           inside ? computedOfLine(*blocks.layout, line, transposed, from + 64 * i) & wanted : 0;
       hidden = hidden || (inside && words[i] != wanted);
+      if (!blocks.layout)
+        words[i] = wanted;
     }
   }
   __device__ bool some() const {
@@ -170,15 +174,16 @@ using TileBits = std::conditional_t<kBlocks, LineBits<kColumns>, AllBits>;
 /// of which some query computes a key. All lanes of a warp make it, and call after(), together.
 template <bool kBlocks, int kKeys> class KeyTiles {
   HeadBlocks blocks;
-  int query, last;
+  int firstLine, lastLine, keyNumber; ///< in the full sequences
 
 public:
   int begin, end;
   template <bool kDocuments, bool kRuns>
   __device__ KeyTiles(const HeadBlocks &blocks, const Sight<int, kDocuments, kRuns> &sight,
                       int query, int count)
-      : blocks(blocks), query(query), last(min(query + count, sight.queries) - 1),
-        end(sight.end(last)) {
+      : blocks(blocks), firstLine(sight.queryNumber + query),
+        lastLine(sight.queryNumber + min(query + count, sight.queries) - 1),
+        keyNumber(sight.keyNumber), end(sight.end(lastLine - sight.queryNumber)) {
     begin = from(sight.first(query) / kKeys * kKeys);
   }
   /// The tile after the one at `key`; not before `end` if there is none.
@@ -187,7 +192,8 @@ public:
 private:
   __device__ int from(int key) const {
     if constexpr (kBlocks)
-      return nextTile<kKeys>(blocks, /*transposed=*/false, query, last, key, end);
+      return nextTile<kKeys>(blocks, /*transposed=*/false, firstLine, lastLine, key, end,
+                             keyNumber);
     else
       return key;
   }

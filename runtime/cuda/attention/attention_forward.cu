@@ -180,9 +180,9 @@ void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
   if (forwardFused(stream, out, logSumExp, q, k, v, shape, bias))
     return;
   if constexpr (sizeof(T) == 2)
-    if (onTensorCores(shape, bias)) {
-      if (!attentionForwardWgmma(stream, out, logSumExp, q, k, v, shape))
-        attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
+    if (onTensorCores<T>(shape)) {
+      if (bias.data || !attentionForwardWgmma(stream, out, logSumExp, q, k, v, shape))
+        attentionForwardMma(stream, out, logSumExp, q, k, v, shape, bias);
       return;
     }
   forwardInTiles<T, false>(stream, out, logSumExp, q, k, v, shape, bias, /*continues=*/false);
@@ -195,9 +195,10 @@ void forwardStep(const Stream &stream, const Heads &out, float *logSumExp,
   forRuns(shape, [&](AttentionShape pair, int64_t query, int64_t key) {
     pair.zeroHidden = shape.zeroHidden || key + pair.keySequence < shape.keySequence;
     if constexpr (sizeof(T) == 2)
-      if (stepsOnTensorCores(pair, bias))
+      if (onTensorCores<T>(pair))
         return attentionStepMma(stream, fromRow(out, query), logSumExp + query, fromRow(q, query),
-                                fromRow(k, key), fromRow(v, key), pair, continues || key > 0);
+                                fromRow(k, key), fromRow(v, key), pair, fromRow(bias, query),
+                                continues || key > 0);
     forwardInTiles<T, true>(stream, fromRow(out, query), logSumExp + query, fromRow(q, query),
                             fromRow(k, key), fromRow(v, key), pair, fromRow(bias, query),
                             continues || key > 0);

@@ -14,27 +14,17 @@
 
 namespace partita_rt::cuda {
 
-/// The only rule for tensor cores: 16-bit heads of at most 128 elements without a bias, with a
-/// positive scale and rows that an int can number; with dropout, rows of probabilities that begin at
-/// multiples of four, and no layout of blocks. attention_forward.cu and attention_backward.cu
-/// take the others.
-template <typename T>
-bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
-                   const Scores &dbias = {}) {
-  return sizeof(T) == 2 && !Bias<T>(bias).data.data && !dbias.data && shape.scale > 0.0f &&
-         shape.headDim <= 128 && shape.valueDim <= 128 && shape.window >= 0 &&
-         (shape.dropout.ratio == 0.0 || (shape.keySequence % 4 == 0 && !shape.blocks)) &&
-         most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
-}
-
-/// The same for a run of queries and one of keys (SequenceRuns). No layouts of blocks.
-template <typename T>
-bool stepsOnTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
-                        const Scores &dbias = {}) {
+/// The only rule for tensor cores: 16-bit heads of at most 128 elements, with a positive scale and
+/// rows that an int can number; with dropout, rows of probabilities that begin at multiples of four.
+/// attention_forward.cu and attention_backward.cu take the others, and compute every dbias. Of a step, `shape` is
+/// of one run of queries and one of keys (SequenceRuns).
+template <typename T> bool onTensorCores(const AttentionShape &shape) {
   int64_t queries = fullLength(shape.queries, shape.sequence),
           keys = fullLength(shape.keys, shape.keySequence);
-  return onTensorCores(shape, bias, dbias) && !shape.blocks &&
-         (shape.dropout.ratio == 0.0 || keys % 4 == 0) && most(queries, keys) < int64_t(1) << 30;
+  return sizeof(T) == 2 && shape.scale > 0.0f && shape.headDim <= 128 && shape.valueDim <= 128 &&
+         shape.window >= 0 &&
+         (shape.dropout.ratio == 0.0 || (shape.keySequence % 4 == 0 && keys % 4 == 0)) &&
+         most(queries, keys) < int64_t(1) << 30;
 }
 
 constexpr float kLn2 = 0.693147180559945309f;
@@ -270,11 +260,12 @@ __device__ inline void correct(float (&sums)[kTiles][kColumns][4],
 }
 
 /// Divides a warp's sums by the totals of their rows, times `factor`, and writes the rows' log-sum-exp for a head
-/// with this many queries, unless it is not needed. A query that sees no key has zeros and -inf.
+/// with this many queries, unless it is not needed. A query that sees no key has `ofHidden`, and -inf plus this.
 /// first: the first of the warp's rows.
 template <int kTiles, int kColumns>
 __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softmax<kTiles> &softmax,
-                                 float *logSumExp, int first, int queries, float factor = 1.0f) {
+                                 float *logSumExp, int first, int queries, float factor = 1.0f,
+                                 float ofHidden = 0.0f) {
   int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
@@ -287,10 +278,11 @@ __device__ inline void normalize(float (&sums)[kTiles][kColumns][4], const Softm
       for (int j = 0; j < kColumns; ++j)
 #pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; ++e)
-          sums[i][j][e] = hidden ? 0.0f : sums[i][j][e] * inverse;
+          sums[i][j][e] = hidden ? ofHidden : sums[i][j][e] * inverse;
       int row = first + 16 * i + 8 * half + lane / 4;
       if (logSumExp && lane % 4 == 0 && row < queries)
-        logSumExp[row] = hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
+        logSumExp[row] =
+            hidden ? Largest::kNone + ofHidden : softmax.largest[i][half] * kLn2 + logf(total);
     }
 }
 
@@ -366,17 +358,25 @@ template <typename Body> void withMmaHead(const AttentionShape &shape, Body body
     body(std::integral_constant<int, 128>());
 }
 
-/// What a kernel must be able to do besides the usual, as a constant.
-enum class Extra : uint8_t { None, Documents, Dropout, Blocks };
+/// What a kernel must be able to do besides the usual, as a constant. All: in one kernel whatever a call may have; what
+/// it does not have costs a branch that all lanes take together.
+enum class Extra : uint8_t { None, Documents, Dropout, Blocks, All };
 template <Extra kExtra>
 constexpr bool kHasFirstKeys = kExtra != Extra::None; // if the call has them
+template <Extra kExtra> constexpr bool kMayDrop = kExtra == Extra::Dropout || kExtra == Extra::All;
+template <Extra kExtra>
+constexpr bool kHasBlocks = kExtra == Extra::Blocks || kExtra == Extra::All; // if the call has them
+template <Extra kExtra> constexpr bool kMayBias = kExtra == Extra::All;
 template <Extra kExtra> using ExtraOf = std::integral_constant<Extra, kExtra>;
 
-/// Calls body(what the call needs) with a constant. kBlocks: false in kernels that take no layouts. kFew: fewer
+/// Calls body(what the call needs) with a constant. kAll: false in kernels without layouts and biases. kFew: fewer
 /// constants, for fewer kernels: what the call does not need is then not excluded.
-template <bool kBlocks, bool kFew = false, typename Body>
-void withExtra(const AttentionShape &shape, Body body) {
-  if constexpr (kBlocks)
+template <bool kAll, bool kFew = false, typename Body>
+void withExtra(const AttentionShape &shape, bool bias, Body body) {
+  if constexpr (kAll)
+    if (bias || (shape.blocks && (kFew || shape.dropout.ratio > 0.0)))
+      return body(ExtraOf<Extra::All>());
+  if constexpr (kAll && !kFew)
     if (shape.blocks)
       return body(ExtraOf<Extra::Blocks>());
   if (shape.dropout.ratio > 0.0)
@@ -391,15 +391,17 @@ void withExtra(const AttentionShape &shape, Body body) {
 template <typename T>
 void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
-                         const HeadsOf<const T> &v, const AttentionShape &shape);
+                         const HeadsOf<const T> &v, const AttentionShape &shape,
+                         const ScoresOf<const T> &bias = {});
 
-/// One run of queries and one of keys of an attentionStep that stepsOnTensorCores.
+/// One run of queries and one of keys of an attentionStep that is onTensorCores.
 template <typename T>
 void attentionStepMma(const Stream &stream, const Heads &out, float *logSumExp,
                       const HeadsOf<const T> &q, const HeadsOf<const T> &k,
-                      const HeadsOf<const T> &v, const AttentionShape &shape, bool continues);
+                      const HeadsOf<const T> &v, const AttentionShape &shape,
+                      const ScoresOf<const T> &bias, bool continues);
 
-/// Does the same as attentionForwardMma by attention_wgmma_forward.cu. Returns false, without doing anything, if
+/// Does the same as attentionForwardMma without a bias by attention_wgmma_forward.cu. Returns false, without doing anything, if
 /// onWarpGroups (attention_wgmma.cuh) does not support the call on this device.
 template <typename T>
 bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
@@ -407,7 +409,8 @@ bool attentionForwardWgmma(const Stream &stream, const HeadsOf<T> &out, float *l
                            const HeadsOf<const T> &v, const AttentionShape &shape);
 
 /// The operands of a call of attentionBackward that is onTensorCores; kStep: of one run of queries and one of
-/// keys of an attentionStepBackward that stepsOnTensorCores.
+/// keys of an attentionStepBackward that is onTensorCores. With a bias, the workspace has delta and the bases
+/// already (attention_backward.cu).
 template <typename T, bool kStep = false> struct MmaBackward {
   HeadsOf<ResultOf<T, kStep>> dq, dk, dv;
   float *workspace;
@@ -415,6 +418,7 @@ template <typename T, bool kStep = false> struct MmaBackward {
   const float *logSumExp;
   HeadsOf<const T> q, k, v;
   AttentionShape shape;
+  Bias<T> bias = ScoresOf<const T>();
   bool addToQueries = false, addToKeys = false; ///< of a step: to dq; to dk and dv
 };
 template <typename T>
@@ -423,7 +427,7 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
 template <typename T>
 void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
                               bool prepares);
-/// Like attentionForwardWgmma.
+/// Like attentionForwardWgmma, without a bias.
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);
 

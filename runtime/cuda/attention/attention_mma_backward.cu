@@ -1,5 +1,5 @@
 // Attention backward on tensor cores, for 16-bit heads. Formulas and shapes as in
-// attention_backward.cu, without a bias. Three launches, no atomics: delta per query, dK and dV by
+// attention_backward.cu. Three launches, no atomics: delta per query, dK and dV by
 // tiles of keys, dQ by tiles of queries; the last two both compute scores and dP.
 //
 // dK and dV: rows of fragments are keys, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T are
@@ -53,19 +53,31 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T
       saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
 }
 
-/// Returns a scalar of a tile of queries: logSumExp2 of row `number`, or delta of row number -
-/// kRows. After the sequence logSumExp2 is +inf.
-template <int kRows, typename T, bool kStep>
-__device__ float queryNumber(const PreparedBackward<T, kStep> &call, int64_t b,
-                             const QueryTile &tile) {
-  int number = int(threadIdx.x);
-  int at = tile.query + number % kRows;
-  if (number >= 2 * kRows)
-    return 0.0f;
-  if (at >= call.shape.sequence)
-    return number < kRows ? -Largest::kNone : 0.0f;
-  return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
-}
+/// A thread's scalars of a tile of queries, on their way into shared memory: logSumExp2 of row threadIdx.x, or delta
+/// of row threadIdx.x - kRows; kBias: and the row's base. After the sequence logSumExp2 is +inf.
+template <int kRows, bool kBias> struct QueryNumbers {
+  float number = 0.0f, base = 0.0f;
+
+  template <typename T, bool kStep>
+  __device__ void load(const PreparedBackward<T, kStep> &call, int64_t b, const QueryTile &tile) {
+    int thread = int(threadIdx.x), at = tile.query + thread % kRows;
+    bool inside = thread < 2 * kRows && at < call.shape.sequence;
+    int64_t row = inside ? call.rowOf(b, tile.head, at) : 0;
+    if (thread < kRows)
+      number = inside ? call.template shiftOf<kBias>(row) : -Largest::kNone;
+    else
+      number = inside ? call.delta[row] : 0.0f;
+    if constexpr (kBias)
+      base = inside && call.bias ? call.base[row] : 0.0f;
+  }
+  __device__ void keep(float (&numbers)[2 + kBias][kRows]) const {
+    int thread = int(threadIdx.x);
+    if (thread < 2 * kRows)
+      numbers[thread / kRows][thread % kRows] = number;
+    if (kBias && thread < kRows)
+      numbers[1 + kBias][thread] = base;
+  }
+};
 
 /// The copies of the tiles of queries streamed past a tile of keys: Q has two buffers, dO one.
 template <typename T, int D, bool kStep> struct QueryCopies {
@@ -88,7 +100,7 @@ template <typename T, int D, bool kStep> struct QueryCopies {
 template <bool kBlocks, int kQueries> class PassingTiles {
   const AttentionShape &shape;
   QueryTiles range;
-  int headEnd, key, lastKey;
+  int headEnd, firstLine, lastLine, queryNumber; ///< lines of keys, in the full sequences
 
 public:
   /// Of keys [key, key + count) of key head `kv`.
@@ -96,8 +108,9 @@ public:
   __device__ PassingTiles(const AttentionShape &shape, const Sight<int, kDocuments, kRuns> &sight,
                           int64_t kv, int key, int count)
       : shape(shape), range(sight, int(shape.groups), key, count, kQueries),
-        headEnd(int((kv + 1) * shape.groups)), key(key), lastKey(min(key + count, sight.keys) - 1) {
-  }
+        headEnd(int((kv + 1) * shape.groups)), firstLine(sight.keyNumber + key),
+        lastLine(sight.keyNumber + min(key + count, sight.keys) - 1),
+        queryNumber(sight.queryNumber) {}
   /// The first one of heads from this one on, or one that does not exist.
   __device__ QueryTile first(int head) const { return computed({head, range.first}); }
   /// The next one, or one that does not exist.
@@ -113,8 +126,8 @@ private:
   __device__ QueryTile computed(QueryTile tile) const {
     if constexpr (kBlocks) {
       for (; tile.head < headEnd; tile = {tile.head + 1, range.first}) {
-        int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, key,
-                                       lastKey, tile.query, range.end);
+        int query = nextTile<kQueries>(HeadBlocks(shape, tile.head), /*transposed=*/true, firstLine,
+                                       lastLine, tile.query, range.end, queryNumber);
         if (query < range.end)
           return {tile.head, query};
       }
@@ -167,31 +180,31 @@ __global__ void __launch_bounds__(kMmaThreads)
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
   constexpr int kRows = 16 * kTiles, kOwn = kRows * kMmaPitch<D>;
   constexpr int kPassing = kQueries * kMmaPitch<D>;
-  __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
+  constexpr bool kBias = kMayBias<kExtra>;
+  __shared__ float numbers[2][2 + kBias][kQueries]; // of two tiles of queries
   const AttentionShape &shape = call.shape;
   T *keys = reinterpret_cast<T *>(dynamic), *values = keys + kKeys * kMmaPitch<D>;
   T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t kv = blockIdx.y, b = blockIdx.z;
   Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
-  constexpr bool kDrops = kExtra == Extra::Dropout;
-  TileDrops<kDrops> drops(shape);
+  constexpr bool kDrops = kMayDrop<kExtra>;
+  TileDrops<kDrops, kExtra == Extra::All> drops(shape);
+  TileBias<kBias, T> bias(call.bias, shape.scale);
   int key = int(blockIdx.x) * kKeys;
-  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  constexpr bool kBlocks = kHasBlocks<kExtra>;
   PassingTiles<kBlocks, kQueries> tiles(shape, sight, kv, key, kKeys);
   QueryTile tile = tiles.first(int(kv * shape.groups)), next = tile;
   if (kStep && call.addToKeys && !tiles.has(0, tile)) // for all of the block
     return;
   QueryCopies<T, D, kStep> copies{call, douts, queries};
-  auto keepNumber = [&](int buffer, float number) {
-    if (int(threadIdx.x) < 2 * kQueries)
-      numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
-  };
+  QueryNumbers<kQueries, kBias> coming;
   startKeysAndValues<kKeys, D>(call, keys, values, key);
   if (tiles.has(0, tile)) {
     copies.startQueries(tile, 0);
     copies.startDouts(tile);
-    keepNumber(0, queryNumber<kQueries>(call, b, tile));
+    coming.load(call, b, tile);
+    coming.keep(numbers[0]);
   }
   commitCopies();
 
@@ -203,25 +216,27 @@ __global__ void __launch_bounds__(kMmaThreads)
     __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
     next = tiles.after(tile);
     bool more = tiles.has(i + 1, next);
-    float number = 0.0f;
     if (more) {
       copies.startQueries(next, (i + 1) % 2);
-      number = queryNumber<kQueries>(call, b, next);
+      coming.load(call, b, next);
     }
     commitCopies();
     const T *passing = queries + i % 2 * kPassing;
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
     int last = min(tile.query + kQueries, sight.queries) - 1;
-    TileBits<kBlocks, kQueries> bits(HeadBlocks(shape, tile.head), /*transposed=*/true, first,
-                                     min(first + kRows, sight.keys) - 1, tile.query);
+    TileBits<kBlocks, kQueries> bits(
+        HeadBlocks(shape, tile.head), /*transposed=*/true, sight.keyNumber + first,
+        sight.keyNumber + min(first + kRows, sight.keys) - 1, sight.queryNumber + tile.query);
     bool some = bits.some() && sight.meets(tile.query, last, first, first + kRows);
     if (some) { // for all lanes of the warp
       multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                           passing + laneOfRowsB<D>(lane));
+      bias.atHead(b, tile.head);
+      bias.addToKeys(p, sight, numbers[i % 2][1 + kBias], tile.query, first);
       if (sight.hides(tile.query, last, first, first + kRows))
         hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
-      bits.hide(p, first + lane / 4);
-      weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
+      bits.hide(p, sight.keyNumber + first + lane / 4);
+      weigh<kTiles, kQueries>(p, numbers[i % 2][0], bias.factor);
       drops.atHead(b, tile.head);
       markDropped(p, drops, tile.query, first);
       addWeighted<kTiles, kQueries, D, kDrops>(dv, p, douts + laneOfA<D>(lane));
@@ -231,7 +246,7 @@ __global__ void __launch_bounds__(kMmaThreads)
     __syncthreads(); // all threads are done with dO
     if (more) {
       copies.startDouts(next);
-      keepNumber((i + 1) % 2, number);
+      coming.keep(numbers[(i + 1) % 2]);
     }
     commitCopies();
     if (!some)
@@ -263,6 +278,26 @@ __device__ inline void differentiateRows(float (&ds)[kQueryTiles][kColumns][4],
       }
 }
 
+/// logSumExp2 and delta of a lane's rows of C, from query `first` on.
+template <bool kBias> struct RowNumbers {
+  float shift[kQueryTiles][2], delta[kQueryTiles][2];
+
+  template <typename T, bool kStep>
+  __device__ RowNumbers(const PreparedBackward<T, kStep> &call, int64_t b, int64_t h, int first) {
+    int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+    for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        int at = first + 16 * t + 8 * half + lane / 4;
+        bool inside = at < call.shape.sequence;
+        int64_t row = inside ? call.rowOf(b, h, at) : 0;
+        shift[t][half] = inside ? call.template shiftOf<kBias>(row) : -Largest::kNone;
+        delta[t][half] = inside ? call.delta[row] : 0.0f;
+      }
+  }
+};
+
 /// Computes dq of a tile of queries (x) of a head (y).
 template <typename T, int D, Extra kExtra, bool kStep>
 __global__ void __launch_bounds__(kMmaThreads)
@@ -277,10 +312,12 @@ __global__ void __launch_bounds__(kMmaThreads)
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
-  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  TileDrops<kMayDrop<kExtra>, kExtra == Extra::All> drops(shape);
   drops.atHead(b, h);
+  TileBias<kMayBias<kExtra>, T> bias(call.bias, shape.scale);
+  bias.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
-  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  constexpr bool kBlocks = kHasBlocks<kExtra>;
   HeadBlocks blocks(shape, h);
   KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueriesOfBlock);
   if (kStep && call.addToQueries && tiles.begin >= tiles.end) // for all of the block
@@ -305,16 +342,8 @@ __global__ void __launch_bounds__(kMmaThreads)
   T *ownQueries = queries + warp * kOwn, *ownDouts = douts + warp * kOwn;
   int first = query + warp * 16 * kQueryTiles;
   int warpLast = min(first + 16 * kQueryTiles, sight.queries) - 1;
-  float dq[kQueryTiles][D / 8][4] = {}, shift[kQueryTiles][2], delta[kQueryTiles][2];
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      int at = first + 16 * t + 8 * half + lane / 4;
-      bool inside = at < sight.queries;
-      shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
-      delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
-    }
+  float dq[kQueryTiles][D / 8][4] = {};
+  RowNumbers<kMayBias<kExtra>> numbers(call, b, h, first);
   for (int i = 0, key = tiles.begin, after; key < tiles.end; ++i, key = after) {
     after = tiles.after(key);
     waitForCopies<0>();
@@ -324,7 +353,8 @@ __global__ void __launch_bounds__(kMmaThreads)
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
-    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, first, warpLast, key);
+    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, sight.queryNumber + first,
+                                  sight.queryNumber + warpLast, sight.keyNumber + key);
     bool some = bits.some() && sight.meets(first, warpLast, key, key + kKeys);
     if (some) { // for all lanes of the warp
       multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
@@ -338,11 +368,9 @@ __global__ void __launch_bounds__(kMmaThreads)
     commitCopies();
     if (!some)
       continue;
-    if (sight.hides(first, warpLast, key, key + kKeys))
-      hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
-    bits.hide(p, first + lane / 4);
+    maskQueries(p, bias, call.base + call.rowOf(b, h, first), sight, bits, first, warpLast, key);
     dropOfQueries(ds, drops, first + lane / 4, key, drops.scale);
-    differentiateRows(ds, p, shift, delta, shape.scale * kLog2E);
+    differentiateRows(ds, p, numbers.shift, numbers.delta, bias.factor);
     addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
   }
 
@@ -393,31 +421,31 @@ void prepareBackward(const Stream &stream, const PreparedBackward<T, kStep> &cal
     launch(std::integral_constant<int, 128>());
 }
 
-/// kBlocks: the kernels may take layouts of blocks.
-template <bool kBlocks, typename T, bool kStep>
+template <typename T, bool kStep>
 static void backwardOnTensorCores(const Stream &stream, const MmaBackward<T, kStep> &operands,
                                   bool prepares) {
   const AttentionShape &shape = operands.shape;
   if (shape.batch * shape.heads == 0)
     return;
   PreparedBackward<T, kStep> call(operands);
-  if (prepares)
+  bool bias = call.bias.data.data;
+  if (prepares && !bias)
     prepareBackward(stream, call);
   withMmaHead(shape, [&](auto head) {
-    withExtra<kBlocks, kStep>(shape,
-                              [&](auto extra) { launchGradients<head(), extra()>(stream, call); });
+    withExtra<true, kStep>(shape, bias,
+                           [&](auto extra) { launchGradients<head(), extra()>(stream, call); });
   });
 }
 
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
-  backwardOnTensorCores<true>(stream, operands, /*prepares=*/true);
+  backwardOnTensorCores(stream, operands, /*prepares=*/true);
 }
 
 template <typename T>
 void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
                               bool prepares) {
-  backwardOnTensorCores<false>(stream, operands, prepares);
+  backwardOnTensorCores(stream, operands, prepares);
 }
 
 #define ATTENTION_BACKWARD_MMA(T)                                                                  \

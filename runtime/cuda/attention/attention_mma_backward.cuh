@@ -4,6 +4,7 @@
 #ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH
 
+#include "cuda/attention/attention_mma_bias.cuh"
 #include "cuda/attention/attention_mma_drops.cuh"
 
 namespace partita_rt::cuda {
@@ -12,18 +13,27 @@ namespace partita_rt::cuda {
 template <typename T, bool kStep = false> struct PreparedBackward : MmaBackward<T, kStep> {
   bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
   float *delta, *logSumExp2; ///< [batch, heads, sequence]
+  float *base;               ///< with a bias, in place of logSumExp2
   explicit PreparedBackward(const MmaBackward<T, kStep> &call)
       : MmaBackward<T, kStep>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
         vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
         dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
-        logSumExp2(delta + call.shape.batch * call.shape.heads * queryPitch(call.shape)) {}
+        logSumExp2(delta + call.shape.batch * call.shape.heads * queryPitch(call.shape)),
+        base(logSumExp2) {}
   __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
     return (b * this->shape.heads + h) * queryPitch(this->shape) + query;
+  }
+  /// The logSumExp2 of a row. kBias: the call may have a bias.
+  template <bool kBias> __device__ float shiftOf(int64_t row) const {
+    if (!kBias || !this->bias)
+      return logSumExp2[row];
+    float saved = this->logSumExp[row];
+    return saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
   }
 };
 
 /// Computes delta, and logSumExp2, which is +inf for a query that sees no key, so all its weights
-/// are 0.
+/// are 0. For calls without a bias.
 template <typename T, bool kStep>
 void prepareBackward(const Stream &stream, const PreparedBackward<T, kStep> &call);
 

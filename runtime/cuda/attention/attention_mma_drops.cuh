@@ -11,20 +11,25 @@
 
 namespace partita_rt::cuda {
 
-/// Dropout of one rank, as a kernel keeps it. Without dropout it is empty.
-template <bool kDrops> struct TileDrops {
+/// Dropout of one rank, as a kernel keeps it. Empty in kernels for calls without it. kSometimes: in kernels for calls
+/// with it and without.
+template <bool kDrops, bool kSometimes = false> struct TileDrops {
   static constexpr float scale = 1.0f;
   __device__ explicit TileDrops(const AttentionShape &) {}
   __device__ void atHead(int64_t, int64_t) {}
 };
-template <> struct TileDrops<true> {
+template <bool kSometimes> struct TileDrops<true, kSometimes> {
   AttentionDrops all;
+  bool has;
   float scale;
   int64_t quad; ///< number of the head's first word
   int rowQuads; ///< words per query
   __device__ explicit TileDrops(const AttentionShape &shape)
-      : all(shape), scale(all.scale), quad(0), rowQuads(int(all.keys / 4)) {}
+      : all(shape), has(shape.dropout.ratio > 0.0), scale(all.scale), quad(0),
+        rowQuads(int(all.keys / 4)) {}
   __device__ void atHead(int64_t batch, int64_t head) { quad = all.row(batch, head, 0) / 4; }
+  /// Else nothing is drawn.
+  __device__ bool draws() const { return !kSometimes || has; }
   __device__ uint64_t word(int query, int key) const {
     return all.drops.word(quad + int64_t(query) * rowQuads + key / 4);
   }
@@ -32,10 +37,9 @@ template <> struct TileDrops<true> {
 
 /// Calls visit(element, whether it is dropped) for a tile whose rows are queries. query: the one of
 /// the lane's first row; key: the first of the tile.
-template <int kTiles, int kColumns, typename Visit>
-__device__ inline void forDropsOfQueries(float (&tile)[kTiles][kColumns][4],
-                                         const TileDrops<true> &drops, int query, int key,
-                                         Visit visit) {
+template <int kTiles, int kColumns, typename Source, typename Visit>
+__device__ inline void forDropsOfQueries(float (&tile)[kTiles][kColumns][4], const Source &drops,
+                                         int query, int key, Visit visit) {
   // Two lanes share four keys and two queries: each draws for one of these.
   int lane = int(threadIdx.x) % kWarp, odd = lane % 2;
   int drawn = query + 8 * odd, at = key + lane % 4 / 2 * 4;
@@ -57,10 +61,9 @@ __device__ inline void forDropsOfQueries(float (&tile)[kTiles][kColumns][4],
 
 /// Likewise for a tile whose rows are keys. query: the first of the tile; key: the first of the
 /// warp.
-template <int kTiles, int kColumns, typename Visit>
-__device__ inline void forDropsOfKeys(float (&tile)[kTiles][kColumns][4],
-                                      const TileDrops<true> &drops, int query, int key,
-                                      Visit visit) {
+template <int kTiles, int kColumns, typename Source, typename Visit>
+__device__ inline void forDropsOfKeys(float (&tile)[kTiles][kColumns][4], const Source &drops,
+                                      int query, int key, Visit visit) {
   // Four lanes, `number` 0 to 3, share two times four keys and two queries: each draws for one of
   // these pairs, for keys 8 * (number / 2) and query number % 2. They transpose the four words.
   int lane = int(threadIdx.x) % kWarp, number = lane / 4 % 4;
@@ -90,23 +93,25 @@ __device__ inline void forDropsOfKeys(float (&tile)[kTiles][kColumns][4],
 }
 
 /// Drops weights of queries, or multiplies the others by `factor`.
-template <bool kDrops, int kTiles, int kColumns>
+template <bool kDrops, bool kSometimes, int kTiles, int kColumns>
 __device__ inline void dropOfQueries(float (&tile)[kTiles][kColumns][4],
-                                     const TileDrops<kDrops> &drops, int query, int key,
+                                     const TileDrops<kDrops, kSometimes> &drops, int query, int key,
                                      float factor = 1.0f) {
   if constexpr (kDrops)
-    forDropsOfQueries(tile, drops, query, key, [factor](float &element, bool dropped) {
-      element = dropped ? 0.0f : element * factor;
-    });
+    if (drops.draws())
+      forDropsOfQueries(tile, drops, query, key, [factor](float &element, bool dropped) {
+        element = dropped ? 0.0f : element * factor;
+      });
 }
 
 /// Makes the weights of keys that are dropped negative.
-template <bool kDrops, int kTiles, int kColumns>
+template <bool kDrops, bool kSometimes, int kTiles, int kColumns>
 __device__ inline void markDropped(float (&weights)[kTiles][kColumns][4],
-                                   const TileDrops<kDrops> &drops, int query, int key) {
+                                   const TileDrops<kDrops, kSometimes> &drops, int query, int key) {
   if constexpr (kDrops)
-    forDropsOfKeys(weights, drops, query, key,
-                   [](float &weight, bool dropped) { weight = dropped ? -weight : weight; });
+    if (drops.draws())
+      forDropsOfKeys(weights, drops, query, key,
+                     [](float &weight, bool dropped) { weight = dropped ? -weight : weight; });
 }
 
 } // namespace partita_rt::cuda

@@ -1,5 +1,5 @@
 // Attention forward on tensor cores, for 16-bit heads (FlashAttention-2: Dao, arXiv 2307.08691).
-// Formulas and shapes as in attention_forward.cu, without a bias.
+// Formulas and shapes as in attention_forward.cu.
 //
 // A block has 128 queries, 32 per warp: a fragment of K or V that a warp reads from shared memory
 // is multiplied twice, which mma.sync needs on sm_90 to avoid waiting for shared memory. Keys come
@@ -12,6 +12,7 @@
 // A step of attention whose keys come in parts (kStep) has float O, and goes on from m = logSumExp, l = 1 and the
 // normalized O.
 
+#include "cuda/attention/attention_mma_bias.cuh"
 #include "cuda/attention/attention_mma_drops.cuh"
 
 namespace partita_rt::cuda {
@@ -26,6 +27,7 @@ template <typename T, bool kStep> struct Forward {
   float *logSumExp;
   HeadsOf<const T> q, k, v;
   AttentionShape shape;
+  Bias<T> bias;
   bool qPacks, kPacks, vPacks, outPacks;
   bool continues; ///< of a step: from what out and logSumExp hold
 };
@@ -33,19 +35,24 @@ template <typename T, bool kStep> struct Forward {
 template <typename T, int D, Extra kExtra, bool kStep>
 __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, kStep> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float bases[kMayBias<kExtra> ? kQueries : 1];
   const AttentionShape &shape = call.shape;
   T *queries = reinterpret_cast<T *>(dynamic), *keys = queries + kQueries * kMmaPitch<D>;
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
   Sight<int, kHasFirstKeys<kExtra>, kStep> sight(shape, b);
-  TileDrops<kExtra == Extra::Dropout> drops(shape);
+  TileDrops<kMayDrop<kExtra>, kExtra == Extra::All> drops(shape);
   drops.atHead(b, h);
+  TileBias<kMayBias<kExtra>, T> bias(call.bias, shape.scale);
+  bias.atHead(b, h);
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
-  constexpr bool kBlocks = kExtra == Extra::Blocks;
+  constexpr bool kBlocks = kHasBlocks<kExtra>;
   HeadBlocks blocks(shape, h);
   KeyTiles<kBlocks, kKeys> tiles(blocks, sight, query, kQueries);
-  if (kStep && call.continues && tiles.begin >= tiles.end) // for all of the block
+  float ofHidden = ofHiddenQuery(bias, shape);
+  bool none = tiles.begin >= tiles.end && ofHidden == 0.0f; // for all of the block
+  if (kStep && call.continues && none)
     return;
   HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
   copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
@@ -53,8 +60,10 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, k
   copyTile<kKeys, D>(keys, keyRows, tiles.begin, sight.keys, int(shape.headDim), call.kPacks);
   commitCopies();
 
-  T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
   int first = query + warp * kQueriesOfWarp;
+  const float *ownBases =
+      bias.template keepBases<kStep>(bases, shape, blocks, b, h, first, first - query);
+  T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
   int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax<kTilesOfWarp> softmax;
@@ -70,7 +79,8 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, k
     __syncthreads(); // the keys have arrived, and all threads are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
     commitCopies();
-    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, first, warpLast, key);
+    TileBits<kBlocks, kKeys> bits(blocks, /*transposed=*/false, sight.queryNumber + first,
+                                  sight.queryNumber + warpLast, sight.keyNumber + key);
     bool some = bits.some() && sight.meets(first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
     if (some) // for all lanes of the warp
@@ -83,11 +93,9 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, k
     commitCopies();
     if (!some)
       continue;
-    if (sight.hides(first, warpLast, key, key + kKeys))
-      hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
-    bits.hide(scores, first + lane / 4);
+    maskQueries(scores, bias, ownBases, sight, bits, first, warpLast, key);
     float correction[kTilesOfWarp][2];
-    softmax.weigh(scores, correction, shape.scale * kLog2E);
+    softmax.weigh(scores, correction, bias.factor);
     dropOfQueries(scores, drops, first + lane / 4, key);
     correct(out, correction);
     addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
@@ -95,7 +103,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, k
 
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
-  normalize(out, softmax, logSumExp, first, sight.queries, drops.scale);
+  normalize(out, softmax, logSumExp, first, sight.queries, drops.scale, ofHidden);
   if constexpr (kStep)
     storeFloatsOfC(headOf(call.out, b, h), out, first, sight.queries, int(shape.valueDim),
                    /*adds=*/false);
@@ -104,15 +112,14 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T, k
                                   int(shape.valueDim), call.outPacks);
 }
 
-/// Launches the kernels; kBlocks: they may take layouts of blocks.
-template <bool kBlocks, typename T, bool kStep>
+template <typename T, bool kStep>
 void launchForward(const Stream &stream, const Forward<T, kStep> &call) {
   const AttentionShape &shape = call.shape;
   int64_t tiles = ceilDiv(shape.sequence, kQueries);
   if (tiles * shape.heads * shape.batch == 0)
     return;
   withMmaHead(shape, [&](auto head) {
-    withExtra<kBlocks, kStep>(shape, [&](auto extra) {
+    withExtra<true, kStep>(shape, call.bias.data.data != nullptr, [&](auto extra) {
       constexpr int D = head();
       PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D, extra(), kStep>),
                         attentionGrid(tiles, shape.heads, shape.batch), kMmaThreads,
@@ -126,28 +133,30 @@ void launchForward(const Stream &stream, const Forward<T, kStep> &call) {
 template <typename T>
 void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
-                         const HeadsOf<const T> &v, const AttentionShape &shape) {
-  launchForward<true>(stream,
-                      Forward<T, false>{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k),
-                                        inPacks(v), inPacks(out), /*continues=*/false});
+                         const HeadsOf<const T> &v, const AttentionShape &shape,
+                         const ScoresOf<const T> &bias) {
+  launchForward(stream,
+                Forward<T, false>{out, logSumExp, q, k, v, shape, bias, inPacks(q), inPacks(k),
+                                  inPacks(v), inPacks(out), /*continues=*/false});
 }
 
 template <typename T>
 void attentionStepMma(const Stream &stream, const Heads &out, float *logSumExp,
                       const HeadsOf<const T> &q, const HeadsOf<const T> &k,
-                      const HeadsOf<const T> &v, const AttentionShape &shape, bool continues) {
-  launchForward<false>(stream, Forward<T, true>{out, logSumExp, q, k, v, shape, inPacks(q),
-                                                inPacks(k), inPacks(v),
-                                                /*outPacks=*/false, continues});
+                      const HeadsOf<const T> &v, const AttentionShape &shape,
+                      const ScoresOf<const T> &bias, bool continues) {
+  launchForward(stream, Forward<T, true>{out, logSumExp, q, k, v, shape, bias, inPacks(q),
+                                         inPacks(k), inPacks(v), /*outPacks=*/false, continues});
 }
 
 #define ATTENTION_FORWARD_MMA(T)                                                                   \
   template void attentionForwardMma(const Stream &, const HeadsOf<T> &, float *,                   \
                                     const HeadsOf<const T> &, const HeadsOf<const T> &,            \
-                                    const HeadsOf<const T> &, const AttentionShape &);             \
+                                    const HeadsOf<const T> &, const AttentionShape &,              \
+                                    const ScoresOf<const T> &);                                    \
   template void attentionStepMma(const Stream &, const Heads &, float *, const HeadsOf<const T> &, \
                                  const HeadsOf<const T> &, const HeadsOf<const T> &,               \
-                                 const AttentionShape &, bool);
+                                 const AttentionShape &, const ScoresOf<const T> &, bool);
 ATTENTION_FORWARD_MMA(Half)
 ATTENTION_FORWARD_MMA(BFloat16)
 #undef ATTENTION_FORWARD_MMA

@@ -285,7 +285,7 @@ constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + 
 template <typename T, typename KeyPlan, typename QueryPlan>
 void launch(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
-  withExtra<false>(shape, [&](auto extra) {
+  withExtra<false>(shape, /*bias=*/false, [&](auto extra) {
     if (shape.sequence > 0)
       PARTITA_RT_LAUNCH(
           (queryGradientsByGroups<T, PlanFor<QueryPlan, extra()>, extra()>),

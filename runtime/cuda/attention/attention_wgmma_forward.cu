@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
 template <typename T, typename Plan> void launch(const Stream &stream, const Forward<T> &call) {
   const AttentionShape &shape = call.shape;
   constexpr int kBytes = (Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
-  withExtra<false>(shape, [&](auto extra) {
+  withExtra<false>(shape, /*bias=*/false, [&](auto extra) {
     PARTITA_RT_LAUNCH((forwardByGroups<T, PlanFor<Plan, extra()>, extra()>),
                       attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
                       Plan::kThreads, kBytes, stream, call);

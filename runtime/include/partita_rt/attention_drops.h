@@ -8,7 +8,7 @@
 
 namespace partita_rt {
 
-/// Of one rank, for a call with dropout. The other probabilities are multiplied by `scale`.
+/// Of one rank; none for a call without dropout. The other probabilities are multiplied by `scale`.
 struct AttentionDrops {
   Drops drops;
   float scale;
@@ -17,13 +17,14 @@ struct AttentionDrops {
   int64_t keys;            ///< of the full sequence
 
   PARTITA_RT_HOST_DEVICE explicit AttentionDrops(const AttentionShape &shape)
-      : drops(shape.dropout.ratio, uint64_t(*shape.dropout.key), shape.dropout.id),
+      : drops(shape.dropout.ratio, shape.dropout.key ? uint64_t(*shape.dropout.key) : 0,
+              shape.dropout.id),
         scale(shape.dropout.ratio < 1.0 ? float(1.0 / (1.0 - shape.dropout.ratio)) : 0.0f),
         first(shape.dropout.first ? *shape.dropout.first : 0),
         ofHead(fullLength(shape.queries, shape.sequence) *
                fullLength(shape.keys, shape.keySequence)),
         ofBatch(shape.dropout.heads * ofHead), keys(fullLength(shape.keys, shape.keySequence)) {
-    first += *shape.dropout.micro * shape.dropout.batch * ofBatch;
+    first += (shape.dropout.micro ? *shape.dropout.micro : 0) * shape.dropout.batch * ofBatch;
     first += firstNumber(shape.queries) * keys + firstNumber(shape.keys);
   }
   /// The number of the probability of key 0 for a query.

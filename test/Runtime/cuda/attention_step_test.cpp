@@ -90,7 +90,10 @@ TEST(AttentionStep, WhatFiniteMasksHideIsTheCpus) {
 
 TEST(AttentionStep, HasTheSameBitsInEveryOrder) {
   RingCase cases[] = {{"bias", ringShape(1, 4, 48, 48, 8, true, 2), RingBias::Full},
-                      {"window", withDropout(ringShape(1, 2, 48, 48, 20, true, 1, 12, 20), 0.2)}};
+                      {"window", withDropout(ringShape(1, 2, 48, 48, 20, true, 1, 12, 20), 0.2)},
+                      {"layouts, bias, dropout",
+                       withDropout(withRandomLayouts(ringShape(1, 2, 48, 48, 20, true), 2), 0.2),
+                       RingBias::Rows}};
   for (const RingCase &c : cases) {
     SCOPED_TRACE(c.what);
     RingOperands o(c.shape, c.bias);
@@ -104,55 +107,85 @@ TEST(AttentionStep, HasTheSameBitsInEveryOrder) {
 template <typename T> class StepOnTensorCores : public testing::Test {};
 TYPED_TEST_SUITE(StepOnTensorCores, NarrowTypes);
 
+/// By kernels that multiply in T, up to what they round. allowance: besides this.
+template <typename T>
+void expectCpusUpToRounding(const RingOperands &o, Dealt dealt, bool floatBias = false,
+                            double allowance = 0) {
+  ASSERT_TRUE(onTensorCores<T>(o.a));
+  const double rounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
+  RingResults wanted = runRing<T>(o, dealt, OnCpu(), floatBias),
+              actual = runRing<T>(o, dealt, OnGpu(), floatBias);
+  expectClose(actual.out, wanted.out, 2 * rounding + allowance);
+  expectClose(actual.logSumExp, wanted.logSumExp, 1e-5 + allowance);
+  for (auto member : {&RingResults::dq, &RingResults::dk, &RingResults::dv, &RingResults::dbias})
+    expectClose(actual.*member, wanted.*member, 4 * rounding + allowance);
+}
+
 // Every probability is rounded once, and every gradient of a score.
 TYPED_TEST(StepOnTensorCores, IsTheCpusUpToRounding) {
   using T = TypeParam;
-  const double rounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
   std::vector<RingCase> cases = ringCases(4); // dropout needs rows of multiples of four
   for (int64_t dim : {64, 72, 90, 128})       // wider tiles
     cases.push_back({"wide heads", ringShape(1, 2, 144, 144, dim, true, 2, dim - 4)});
   cases.push_back({"several tiles", ringShape(1, 1, 432, 432, 16, true)});
   cases.push_back({"several tiles in a window", ringShape(1, 1, 432, 432, 16, true, 1, 0, 150)});
+  cases.push_back({"several tiles, bias", ringShape(1, 2, 432, 432, 16, true, 2), RingBias::Full});
+  cases.push_back(
+      {"layouts of large blocks", withRandomLayouts(ringShape(1, 2, 432, 432, 16, true), 18)});
+  cases.push_back({"layouts, bias, dropout, wide heads",
+                   withDropout(withRandomLayouts(ringShape(1, 2, 144, 144, 100, false), 6), 0.2),
+                   RingBias::Full});
   int number = 0;
   for (const RingCase &c : cases) {
-    if (c.bias != RingBias::None || c.shape.blocks || c.shape.scale < 0.0f)
+    if (c.shape.scale < 0.0f)
       continue; // by the portable kernels
     Dealt all[] = {{2, true}, {1, false}, {4, false}};
     Dealt dealt = all[number++ % 3];
     SCOPED_TRACE(std::string(c.what) + ", " + std::to_string(dealt.ranks) + " ranks, " +
                  std::to_string(dealt.runs()) + " runs");
-    RingOperands o(c.shape, c.bias);
-    ASSERT_TRUE(stepsOnTensorCores<T>(c.shape, {}));
-    RingResults wanted = runRing<T>(o, dealt, OnCpu()), actual = runRing<T>(o, dealt, OnGpu());
-    expectClose(actual.out, wanted.out, 2 * rounding);
-    expectClose(actual.logSumExp, wanted.logSumExp, 1e-5);
-    expectClose(actual.dq, wanted.dq, 4 * rounding);
-    expectClose(actual.dk, wanted.dk, 4 * rounding);
-    expectClose(actual.dv, wanted.dv, 4 * rounding);
+    expectCpusUpToRounding<T>(RingOperands(c.shape, c.bias), dealt);
+  }
+}
+
+// The masks' numbers are floats: the lowest one is none of T's.
+TYPED_TEST(StepOnTensorCores, WhatFiniteMasksHideIsTheCpus) {
+  int number = 0;
+  for (const FiniteMask &c : finiteMasks(4)) {
+    Dealt all[] = {{2, true}, {1, false}, {4, false}};
+    Dealt dealt = all[number++ % 3];
+    SCOPED_TRACE(std::string(c.what) + " by " + std::to_string(c.hidden) + ", " +
+                 std::to_string(dealt.ranks) + " ranks");
+    expectCpusUpToRounding<TypeParam>(RingOperands(c.shape, c.kind, c.hidden), dealt,
+                                      /*floatBias=*/true, c.hidden == -61440.0f ? 2e-3 : 0.0);
   }
 }
 
 TEST(AttentionStep, WithAllKeysHasTheBitsOfOneAttention) {
   int number = 0;
-  for (const RingCase &c :
-       ringCases(2)) // 16-bit layouts: on tensor cores, which have no steps of them
-    number++ % 2 || c.shape.blocks ? expectBitsOfOneAttention<float>(c, OnGpu())
-                                   : expectBitsOfOneAttention<BFloat16>(c, OnGpu());
+  for (const RingCase &c : ringCases(2)) {
+    expectBitsOfOneAttention<BFloat16>(c, OnGpu());
+    if (number++ % 2)
+      expectBitsOfOneAttention<float>(c, OnGpu());
+  }
 }
 
 // Queries that have seen nothing when the last step ends.
-TEST(AttentionStep, QueriesThatSeeNothingAreNotANumberOrZero) {
+template <typename T> void expectNotANumberOrZero() {
   AttentionShape a = ringShape(1, 1, 24, 24, 4, false);
   for (bool zero : {false, true}) {
     a.zeroHidden = zero;
     RingOperands o(a, RingBias::Rows);
-    RingResults wanted = runRing<float>(o, {3, true}, OnCpu()),
-                actual = runRing<float>(o, {3, true}, OnGpu());
+    RingResults wanted = runRing<T>(o, {3, true}, OnCpu()),
+                actual = runRing<T>(o, {3, true}, OnGpu());
     for (size_t i = 0; i < wanted.out.size(); ++i) {
       EXPECT_EQ(std::isnan(actual.out[i]), std::isnan(wanted.out[i])) << i;
       EXPECT_EQ(actual.out[i] == 0.0f, wanted.out[i] == 0.0f) << i;
     }
   }
+}
+TEST(AttentionStep, QueriesThatSeeNothingAreNotANumberOrZero) {
+  expectNotANumberOrZero<float>();
+  expectNotANumberOrZero<BFloat16>();
 }
 
 } // namespace

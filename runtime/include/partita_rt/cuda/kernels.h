@@ -142,9 +142,9 @@ void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64
 
 //===-- Attention ---------------------------------------------------------------------------===//
 
-/// Heads of at most 256 elements. 16-bit heads of at most 128, without a bias and with a positive
-/// scale, are multiplied on tensor cores, with float sums: probabilities, and in the backward pass
-/// gradients of scores, are rounded to T, each once, before they are multiplied with rows.
+/// Heads of at most 256 elements. 16-bit heads of at most 128 are multiplied on tensor cores if the
+/// scale is positive, with float sums: probabilities, and in the backward pass gradients of scores,
+/// are rounded to T, each once, before they are multiplied with rows.
 #define PARTITA_RT_ATTENTION(T)                                                                    \
   void attentionForward(const Stream &stream, HeadsOf<T> out, float *logSumExp,                    \
                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                \
