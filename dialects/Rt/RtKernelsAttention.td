@@ -64,14 +64,13 @@ def Rt_AttentionStepBackwardOp : Rt_Call<"attention_step_backward", "attentionSt
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
      "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
      "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", Rt_AttentionStepShape,
-     "scoresOrNone(getBias(), getStrides().drop_front(24))", "scoresOrNone(getDbias(), getStrides().drop_front(24))", "yesOrNo(getAddToQueries())",
-     "yesOrNo(getAddToKeys())"], [AttrSizedOperandSegments], "0", ["id"]> {
-  let summary = "the gradients of one step of attention, overwritten or added to sums; the bias's are added to `dbias`";
+     "scoresOrNone(getBias(), getStrides().drop_front(24))", "scoresOrNone(getDbias(), getStrides().drop_front(24))", "yesOrNo(getContinues())"], [AttrSizedOperandSegments], "0", ["id"]> {
+  let summary = "the gradients of one step of attention; with `continues`, dq is added to; the bias's are always added to `dbias`";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias,
                        Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,
                        B:$firstQuery, B:$firstKey, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
                        BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
-                       DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$addToQueries, BoolAttr:$addToKeys,
+                       DenseI64ArrayAttr:$full, DenseI64ArrayAttr:$runs, BoolAttr:$continues,
                        OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
 def Rt_DocumentStartsOp : Rt_Call<"document_starts", "documentStarts", ["getStarts()", "getIds()", "getRows()", "getWidth()"]> {

@@ -194,8 +194,6 @@ std::string AttentionStepGradOp::getShardRule() {
   auto p = attentionPatterns(getQ().getType(), getK().getType(), optionalsOfStep(*this), true,
                              {hasPatternsPerHead(*this), /*ring=*/true, /*step=*/true});
   std::string before = getDqBefore() ? ", " + p.q : "";
-  if (getDkBefore())
-    before += ", " + p.k + ", " + p.v;
   return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + before +
          p.optionals() + ", @r*, @r* -> " + p.q + ", " + p.k + ", " + p.v +
          (getDbias() ? p.bias : "");

@@ -203,9 +203,7 @@ template <typename Op> static LogicalResult verifyBlocksOfRuns(Op op) {
   return verifyBlocks(op);
 }
 
-template <typename Op> static LogicalResult verifyStep(Op op, Value before, Value with) {
-  if (!before != !with)
-    return op.emitOpError() << "continues from two values, or from none";
+template <typename Op> static LogicalResult verifyStep(Op op) {
   for (TypedValue<RankedTensorType> first : {op.getFirstQuery(), op.getFirstKey()})
     if (first.getType().getDimSize(0) < 1)
       return op.emitOpError() << "needs the number of the first query and of the first key";
@@ -222,25 +220,23 @@ static LogicalResult verifySum(Operation *op, Value sum) {
 }
 
 LogicalResult AttentionStepOp::verify() {
+  if (!getOutBefore() != !getLseBefore())
+    return emitOpError() << "continues from two values, or from none";
   if (getOutBefore() && getOutBefore().getType() != getOut().getType())
     return emitOpError() << "continues from " << getOutBefore().getType() << " to "
                          << getOut().getType();
-  return success(succeeded(verifySum(*this, getOut())) &&
-                 succeeded(verifyStep(*this, getOutBefore(), getLseBefore())));
+  return success(succeeded(verifySum(*this, getOut())) && succeeded(verifyStep(*this)));
 }
 
 LogicalResult AttentionStepGradOp::verify() {
   for (Value sum : {getDq(), getDk(), getDv()})
     if (failed(verifySum(*this, sum)))
       return failure();
-  for (auto [before, sum] : {std::pair<Value, Value>(getDqBefore(), getDq()),
-                             {getDkBefore(), getDk()},
-                             {getDvBefore(), getDv()}})
-    if (before && before.getType() != sum.getType())
-      return emitOpError() << "adds " << before.getType() << " to " << sum.getType();
+  if (getDqBefore() && getDqBefore().getType() != getDq().getType())
+    return emitOpError() << "adds " << getDqBefore().getType() << " to " << getDq().getType();
   if (!getBias() != !getDbias() && getDbias())
     return emitOpError() << "has no bias whose gradient it could compute";
-  return verifyStep(*this, getDkBefore(), getDvBefore());
+  return verifyStep(*this);
 }
 
 LogicalResult AttentionGradOp::verify() {

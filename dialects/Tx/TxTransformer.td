@@ -271,15 +271,15 @@ def Tx_AttentionStepGradOp : Tx_AttentionStep<"attention_step_grad"> {
   let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
   let summary = "the share of one rank's keys in the cotangents of q, k, v and the bias";
   let description = [{
-    `out` and `lse` are those after all steps. The results are sums in 32 bits; `onto` are sums that they are added to, of q's cotangent, or
-    of k's and v's. `dbias` is that of this step alone.
+    `out` and `lse` are those after all steps. The results are sums in 32 bits; `onto` is a sum that q's cotangent is
+    added to; those of the keys and values travel, and are added where they arrive. `dbias` is that of this step alone.
     Created by `expand-ring`; becomes a kernel call.
   }];
   let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
-                        Optional<Tx_Float>:$dq_before, Optional<Tx_Float>:$dk_before, Optional<Tx_Float>:$dv_before), Tx_AttentionStepExtras);
+                        Optional<Tx_Float>:$dq_before), Tx_AttentionStepExtras);
   let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`onto` $dq_before^)? (`keys_onto` $dk_before^ `,` $dv_before)? (`bias` $bias^)? (`from` $first_keys^)?
+    $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`onto` $dq_before^)? (`bias` $bias^)? (`from` $first_keys^)?
     `at` $first_query `,` $first_key `scale` $scale (`causal` $causal^)? (`window` $window^)? (`blocks` $blocks^ `behind` $behind)?
     (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)? (`key` $key^ `micro` $micro)?
     (`first` $first^ `of` $fullShape)? `ring` $ring attr-dict

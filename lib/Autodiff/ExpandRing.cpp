@@ -205,11 +205,11 @@ tx::AttentionStepGradOp stepGrad(Ring<tx::AttentionGradOp> &ring, int64_t step, 
     types.push_back(ring.sumType(op.getDbias()));
   return tx::AttentionStepGradOp::create(
       ring.builder, ring.loc, types, op.getQ(), k, v, op.getOut(), op.getLse(), op.getDout(), dq,
-      /*dk_before=*/Value(), /*dv_before=*/Value(), op.getBias(), op.getFirstKeys(),
-      op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(), ring.firstOf(ring.queries, 0),
-      ring.firstOf(ring.keys, step), op.getScaleAttr(), op.getCausalAttr(), op.getWindowAttr(),
-      op.getZeroHiddenAttr(), op.getRatioAttr(), op.getIdAttr(), op.getFullShapeAttr(),
-      op.getBlocksAttr(), ring.behind(step), op.getRingAttr());
+      op.getBias(), op.getFirstKeys(), op.getFirstHead(), op.getKey(), op.getMicro(), op.getFirst(),
+      ring.firstOf(ring.queries, 0), ring.firstOf(ring.keys, step), op.getScaleAttr(),
+      op.getCausalAttr(), op.getWindowAttr(), op.getZeroHiddenAttr(), op.getRatioAttr(),
+      op.getIdAttr(), op.getFullShapeAttr(), op.getBlocksAttr(), ring.behind(step),
+      op.getRingAttr());
 }
 
 void expand(tx::AttentionGradOp op) {

@@ -74,10 +74,8 @@ static LogicalResult attentionStepGrad(tx::AttentionStepGradOp op, Inputs in, Ou
   Extras extras(op, in);
   Positions at = positionsOf(op, in);
   int64_t heads = in[0]->shape[2], s = in[0]->shape[1];
-  Value sums[] = {op.getDqBefore(), op.getDkBefore(), op.getDvBefore()};
-  for (auto [i, before] : llvm::enumerate(sums))
-    if (int number = indexOf(op, before); number >= 0)
-      out[i].add(*in[number]);
+  if (op.getDqBefore())
+    out[0].add(*in[6]);
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < heads; ++h) {
       Scores scores = scoresOf(op, *in[0], *in[1], extras, at, b, h);

@@ -201,15 +201,19 @@ RingResults runRing(const RingOperands &o, Dealt dealt, Steps steps, bool floatB
       if (bias.data)
         dbias = {mine.dbias.data(), bias.batchStride, bias.headStride, bias.rowStride,
                  bias.columnStride};
+      Floats dk(theirs.dk.size(), NAN), dv(theirs.dv.size(), NAN); // of this step alone
       steps.backward(heads(mine.dq.data(), mine.queries, a.heads, a.headDim),
-                     heads(theirs.dk.data(), theirs.keys, o.kv, a.headDim),
-                     heads(theirs.dv.data(), theirs.keys, o.kv, a.valueDim), workspace.data(),
+                     heads(dk.data(), theirs.keys, o.kv, a.headDim),
+                     heads(dv.data(), theirs.keys, o.kv, a.valueDim), workspace.data(),
                      in(mine.dout, mine.queries, a.heads, a.valueDim),
                      in(out, mine.queries, a.heads, a.valueDim), mine.logSumExp.data(),
                      in(mine.q, mine.queries, a.heads, a.headDim),
                      in(theirs.k, theirs.keys, o.kv, a.headDim),
                      in(theirs.v, theirs.keys, o.kv, a.valueDim), shapeOf(mine, theirs, true), bias,
-                     dbias, j > 0, j > 0);
+                     dbias, j > 0);
+      for (auto [sum, part] : {std::pair(&theirs.dk, &dk), {&theirs.dv, &dv}})
+        for (size_t i = 0; i < part->size(); ++i)
+          (*sum)[i] = j > 0 ? (*sum)[i] + (*part)[i] : (*part)[i];
     }
   for (RingRank<T> *each : at) {
     each->putBack(results.out, each->out, each->queryFirsts, each->queries, a.batch);

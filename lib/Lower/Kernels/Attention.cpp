@@ -231,11 +231,8 @@ struct AttentionStep : ForwardKernel<AttentionStep, tx::AttentionStepOp> {
 struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGradOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
     auto grad = cast<tx::AttentionStepGradOp>(op);
-    unsigned ofKeys = grad.getDqBefore() ? 7 : 6;
     if (result == 0 && grad.getDqBefore())
       return {6};
-    if ((result == 1 || result == 2) && grad.getDkBefore())
-      return {ofKeys + result - 1};
     return {};
   }
   int64_t workspaceElements(Operation *op) const {
@@ -247,8 +244,6 @@ struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGr
     if (failed(checkStep(grad)))
       return failure();
     continueFrom(l, grad.getDqBefore(), grad.getDq());
-    continueFrom(l, grad.getDkBefore(), grad.getDk());
-    continueFrom(l, grad.getDvBefore(), grad.getDv());
     SmallVector<int64_t> strides;
     for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
                          grad.getQ(), grad.getK(), grad.getV()})
@@ -267,8 +262,7 @@ struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGr
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden(), grad.getRatioAttr(),
         grad.getIdAttr(), probabilitiesOf(grad, l, fullLengths(grad)), fullLengths(grad),
-        runsOf(grad), grad.getDqBefore() != nullptr, grad.getDkBefore() != nullptr,
-        layoutsOf(grad, l));
+        runsOf(grad), grad.getDqBefore() != nullptr, layoutsOf(grad, l));
     return success();
   }
 };

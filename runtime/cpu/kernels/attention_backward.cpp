@@ -363,13 +363,12 @@ template <typename T> struct BackwardStep {
 };
 
 template <typename T>
-void backwardStep(const BackwardStep<T> &step, const AttentionShape &shape, bool addToQueries,
-                  bool addToKeys) {
+void backwardStep(const BackwardStep<T> &step, const AttentionShape &shape, bool continues) {
   checkAttention(shape);
   checkRuns(shape);
   bool hasDelta = false;
   forRuns(shape, [&](const AttentionShape &pair, int64_t query, int64_t key) {
-    bool queries = addToQueries || key > 0, keys = addToKeys || query > 0;
+    bool queries = continues || key > 0, keys = query > 0;
     if (!hidesAll(pair)) {
       if (!hasDelta)
         computeDeltas(step.workspace, step.dout, step.out, shape);
@@ -389,13 +388,13 @@ void backwardStep(const BackwardStep<T> &step, const AttentionShape &shape, bool
 } // namespace
 
 #define ATTENTION_STEP_BACKWARD(T)                                                                 \
-  void attentionStepBackward(                                                                      \
-      HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv, float *workspace,                   \
-      HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
-      HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias, \
-      Scores dbias, bool addToQueries, bool addToKeys) {                                           \
+  void attentionStepBackward(HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv,              \
+                             float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,        \
+                             const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,       \
+                             HeadsOf<const T> v, const AttentionShape &shape,                      \
+                             ScoresOf<const T> bias, Scores dbias, bool continues) {               \
     backwardStep<T>({dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, bias, dbias}, shape,    \
-                    addToQueries, addToKeys);                                                      \
+                    continues);                                                                    \
   }
 FOR_STORAGE(ATTENTION_STEP_BACKWARD)
 #undef ATTENTION_STEP_BACKWARD

@@ -405,7 +405,7 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                            pair,
                            Bias<T>(fromRow(bias, query)),
                            call.addToQueries || key > 0,
-                           call.addToKeys || query > 0};
+                           query > 0};
     if constexpr (sizeof(T) == 2)
       if (onTensorCores<T>(pair))
         return backwardOnTensorCores(stream, step, fromRow(dbias, query), prepares);
@@ -427,15 +427,15 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
         {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)},        \
         dbias);                                                                                    \
   }                                                                                                \
-  void attentionStepBackward(                                                                      \
-      const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv,               \
-      float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,       \
-      HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,     \
-      ScoresOf<const T> bias, Scores dbias, bool addToQueries, bool addToKeys) {                   \
+  void attentionStepBackward(const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk,           \
+                             HeadsOf<float> dv, float *workspace, HeadsOf<const T> dout,           \
+                             HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
+                             HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,  \
+                             ScoresOf<const T> bias, Scores dbias, bool continues) {               \
     float *base = workspace + shape.batch * shape.heads * shape.sequence;                          \
     backwardStep<T>(stream,                                                                        \
                     {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape,            \
-                     Bias<T>(bias), addToQueries, addToKeys},                                      \
+                     Bias<T>(bias), continues},                                                    \
                     bias, dbias);                                                                  \
   }
 FOR_STORAGE(ATTENTION_BACKWARD)

@@ -144,16 +144,16 @@ PARTITA_RT_ATTENTION_STEP(BFloat16)
 #undef PARTITA_RT_ATTENTION_STEP
 
 /// The gradients of one step, from the final out (rounded to T) and logSumExp of all steps. dq, dk and dv are sums in
-/// float, laid out as they like: each is overwritten, or added to if addToQueries (dq) or addToKeys (dk, dv) says
-/// so. dbias, laid out as the bias, is always added to: the caller zeroes it before the first step.
+/// float, laid out as they like: dq is overwritten or, if the step continues, added to; dk and dv, which travel, are
+/// overwritten. dbias, laid out as the bias, is always added to: the caller zeroes it before the first step.
 /// workspace: attentionStepWorkspaceOnCpu floats, on a GPU attentionWorkspaceOnCuda. One step with all keys that adds
 /// to nothing has, before rounding to T, the bits of attentionBackward.
 #define PARTITA_RT_ATTENTION_STEP_BACKWARD(T)                                                      \
-  void attentionStepBackward(                                                                      \
-      HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv, float *workspace,                   \
-      HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
-      HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias, \
-      Scores dbias, bool addToQueries, bool addToKeys);
+  void attentionStepBackward(HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv,              \
+                             float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,        \
+                             const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,       \
+                             HeadsOf<const T> v, const AttentionShape &shape,                      \
+                             ScoresOf<const T> bias, Scores dbias, bool continues);
 PARTITA_RT_ATTENTION_STEP_BACKWARD(float)
 PARTITA_RT_ATTENTION_STEP_BACKWARD(Half)
 PARTITA_RT_ATTENTION_STEP_BACKWARD(BFloat16)

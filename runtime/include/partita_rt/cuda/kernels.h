@@ -157,11 +157,11 @@ void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64
   void attentionStep(const Stream &stream, HeadsOf<float> out, float *logSumExp,                   \
                      HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                   \
                      const AttentionShape &shape, ScoresOf<const T> bias, bool continues);         \
-  void attentionStepBackward(                                                                      \
-      const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk, HeadsOf<float> dv,               \
-      float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,       \
-      HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,     \
-      ScoresOf<const T> bias, Scores dbias, bool addToQueries, bool addToKeys);
+  void attentionStepBackward(const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk,           \
+                             HeadsOf<float> dv, float *workspace, HeadsOf<const T> dout,           \
+                             HeadsOf<const T> out, const float *logSumExp, HeadsOf<const T> q,     \
+                             HeadsOf<const T> k, HeadsOf<const T> v, const AttentionShape &shape,  \
+                             ScoresOf<const T> bias, Scores dbias, bool continues);
 PARTITA_RT_ATTENTION(float)
 PARTITA_RT_ATTENTION(Half)
 PARTITA_RT_ATTENTION(BFloat16)
