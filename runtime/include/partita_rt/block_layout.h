@@ -11,6 +11,7 @@
 
 #include "host_device.h"
 #include <cstdint>
+#include <numeric>
 
 namespace partita_rt {
 
@@ -229,14 +230,26 @@ PARTITA_RT_HOST_DEVICE inline bool isComputed(const BlockLayout &layout, int32_t
   return nextBlock(layout, row, column) == column;
 }
 
-/// How many columns of a row are computed, of the first `end`. Between two ends of terms the same terms hold:
-/// what one of them computes there has a formula; where several are periodic, blocks are counted one by one.
+/// How many columns of a row [from, to) the terms compute, looked up one by one.
+inline int64_t lookUpBlocks(const BlockLayout &terms, int32_t row, int32_t from, int32_t to) {
+  int64_t count = 0;
+  for (int32_t column = nextBlock(terms, row, from); column < to;
+       column = nextBlock(terms, row, column + 1))
+    ++count;
+  return count;
+}
+
+/// How many columns of a row are computed, of the first `end`. Between two ends of terms the same terms hold: what one
+/// of them computes there has a formula, and what several do repeats after the least common multiple of their periods.
 inline int64_t countBlocksOfRow(const BlockLayout &layout, int32_t row, int32_t end) {
   int32_t last = layout.lower && row + 1 < end ? row + 1 : end;
   int64_t count = 0;
+  BlockLayout terms = layout;
+  terms.pairCount = 0;
   for (int32_t at = 0, to; at < last; at = to) {
     to = last;
     int32_t holding = 0, full = 0;
+    int64_t period = 1; // of all that hold, or longer than the row
     BlockRun only{0, 0, 1, 1};
     for (int32_t t = 0; t < layout.termCount; ++t) {
       BlockRun run = runOf(layout.terms[t], row, layout.n, /*transposed=*/false);
@@ -247,6 +260,7 @@ inline int64_t countBlocksOfRow(const BlockLayout &layout, int32_t row, int32_t 
       to = run.end < to ? run.end : to;
       ++holding;
       full += run.isFull();
+      period = period > layout.n ? period : std::lcm(period, int64_t(run.period));
       only = run;
     }
     if (full) {
@@ -254,15 +268,12 @@ inline int64_t countBlocksOfRow(const BlockLayout &layout, int32_t row, int32_t 
     } else if (holding == 1) {
       count += only.count(at, to);
     } else if (holding > 1) {
-      BlockLayout terms = layout;
-      terms.pairCount = 0;
-      for (int32_t column = nextBlock(terms, row, at); column < to;
-           column = nextBlock(terms, row, column + 1))
-        ++count;
+      int64_t repeats = (to - at) / period;
+      if (repeats > 0)
+        count += repeats * lookUpBlocks(terms, row, at, at + int32_t(period));
+      count += lookUpBlocks(terms, row, at + int32_t(repeats * period), to);
     }
   }
-  BlockLayout terms = layout;
-  terms.pairCount = 0;
   for (int32_t i = firstSingleBlock(layout, row, 0, /*transposed=*/false);
        i < layout.pairCount && layout.byRow[i].row == row; ++i)
     count += layout.byRow[i].column < last && !isComputed(terms, row, layout.byRow[i].column);
