@@ -2,6 +2,7 @@
 
 #include "dialects/Train/Train.h"
 #include "lib/Partition/ContextParallel.h"
+#include "lib/Partition/Propagation.h"
 #include <numeric>
 
 using namespace mlir;
@@ -38,26 +39,41 @@ static bool isOfParameter(Value value) {
   return false;
 }
 
-/// A rank takes its heads of a bias. The gradient of one that both parameters and data make (relative positions plus a mask of
-/// padding) is gathered: its full elements, on each rank. One that parameters make alone is summed with their gradients.
-static double gatheredBias(tx::AttentionOp op, const DataIndependence &independent) {
-  Value bias = op.getBias();
-  if (!bias || op.getBias().getType().getDimSize(1) == 1 || independent(bias) ||
-      !isOfParameter(bias))
+/// A rank takes its heads of a bias where takeHeadsEarly puts it. The gradient of what both parameters and data make there is
+/// gathered: its full elements, on each rank. That of what parameters make alone is summed with theirs.
+static int64_t gatheredBits(Value value, unsigned dim, int64_t blocks, Operation *user,
+                            const DataIndependence &independent, const Propagation &propagation) {
+  if (independent(value) || !isOfParameter(value))
     return 0;
-  RankedTensorType type = op.getBias().getType(), keys = op.getK().getType();
-  return double(type.getNumElements()) / double(keys.getDimSize(0)) *
-         type.getElementTypeBitWidth() / keys.getElementTypeBitWidth();
+  auto takesHeads = [&](Operation *each) { return each == user || isa<tx::AttentionOp>(each); };
+  Operation *op = value.getDefiningOp();
+  auto type = cast<RankedTensorType>(value.getType());
+  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+  if (!op || !llvm::all_of(value.getUsers(), takesHeads))
+    return bits;
+  auto operands = operandsWithHeads(propagation, op, dim, blocks);
+  if (operands.empty())
+    return bits;
+  int64_t sum = 0;
+  for (auto [number, ofOperand] : operands)
+    sum += gatheredBits(op->getOperand(number), ofOperand, blocks, op, independent, propagation);
+  return sum;
 }
 
 double ContextBytes::ofExchange(tx::AttentionOp op, int64_t others,
-                                const DataIndependence &independent) const {
+                                const DataIndependence &independent,
+                                const Propagation &propagation) const {
   double queries = elementsOf(op.getQ()) + elementsOf(op.getOut()),
          keys = elementsOf(op.getK()) + elementsOf(op.getV());
   int64_t heads = op.getK().getType().getDimSize(2);
   // A single key head is gathered, twice, and its gradient is scattered; others are exchanged.
   double repeated = double(std::lcm(heads, axes.ranks * others)) / double(heads);
   double each = hasOneKeyHead(op) ? 3.0 * double(axes.ranks) : 2.0 * repeated;
+  int64_t gathered = 0; // for all sequences of a batch
+  if (op.getBias() && op.getBias().getType().getDimSize(1) != 1)
+    gathered = gatheredBits(op.getBias(), 1, others, op, independent, propagation);
+  RankedTensorType type = op.getK().getType();
   return double(axes.ranks - 1) / double(axes.ranks) * (2.0 * queries + each * keys) +
-         double(axes.ranks - 1) * gatheredBias(op, independent);
+         double(axes.ranks - 1) * double(gathered) /
+             double(type.getDimSize(0) * type.getElementTypeBitWidth());
 }

@@ -1,7 +1,8 @@
 //===- ContextParallel.h - rings and exchanges of heads -----------------------------------*- C++ -*-===//
 //
 // What partition-seed-context asks of one attention and does to it: whether its heads can be dealt out to the ranks that
-// share its sequence (HeadExchange.cpp), and what a ring or an exchange sends (ContextBytes.cpp).
+// share its sequence (HeadExchange.cpp), where it takes its heads of a bias (BiasHeads.cpp), and what a ring or an exchange
+// sends (ContextBytes.cpp).
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,6 +13,8 @@
 #include "lib/Partition/Flow.h"
 
 namespace partita {
+
+class Propagation;
 
 /// The mesh axes that split sequences.
 struct ContextAxes {
@@ -50,6 +53,16 @@ private:
   const ContextAxes &axes;
 };
 
+/// Returns the operands of an op, by number, and their dimensions that have the heads which dimension `dim` of its only
+/// result has; empty if shards of them, in so many blocks, do not make one of it, or if none has them.
+llvm::SmallVector<std::pair<unsigned, unsigned>> operandsWithHeads(const Propagation &propagation,
+                                                                   mlir::Operation *op,
+                                                                   unsigned dim, int64_t blocks);
+/// Moves each `par.narrow` over this axis of the heads of biases before the ops that make the biases, as far as these can work
+/// on a rank's heads and nobody needs the others. `propagation`: of the function, with it.
+void takeHeadsEarly(mlir::func::FuncOp function, const Propagation &propagation,
+                    mlir::StringAttr axis);
+
 /// Elements of the keys' type that all ranks together send for one attention, forward and backward: the bytes of the
 /// program's census, divided by the batch and the size of an element.
 class ContextBytes {
@@ -58,8 +71,9 @@ public:
 
   /// Of all shifts of keys, values and their gradients.
   double ofRing(tx::AttentionOp op) const;
-  /// `others`: ranks of tp that split its heads. `independent`: of its function.
-  double ofExchange(tx::AttentionOp op, int64_t others, const DataIndependence &independent) const;
+  /// `others`: ranks of tp that split its heads. `independent`: of its function; `propagation`: with its rules.
+  double ofExchange(tx::AttentionOp op, int64_t others, const DataIndependence &independent,
+                    const Propagation &propagation) const;
 
 private:
   const ContextAxes &axes;

@@ -87,6 +87,7 @@ public:
   /// Returns the splits of a value so far.
   par::Layout layoutOf(mlir::Value value) const;
 
+  bool hasRuleOf(mlir::Operation *op) const { return rules.contains(op); }
   /// Returns the rule of an op that has one, or the sizes of its letters.
   const ShardRule &ruleOf(mlir::Operation *op) const { return rules.find(op)->second.rule; }
   llvm::ArrayRef<int64_t> sizesOf(mlir::Operation *op) const {

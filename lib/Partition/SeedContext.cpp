@@ -147,6 +147,15 @@ private:
              << "') finds nothing to split: no shards of an input's sequence reach an "
                 "attention, since there is none over it, or an op before it needs it in full; "
                 "take dp instead";
+    return takeHeadsEarly(module);
+  }
+
+  LogicalResult takeHeadsEarly(ModuleOp module) const {
+    Propagation propagation(module, par::MeshAttr::of(module));
+    if (failed(propagation.run()))
+      return failure();
+    for (auto function : module.getOps<func::FuncOp>())
+      partita::takeHeadsEarly(function, propagation, axes.dealingAxis());
     return success();
   }
 
@@ -253,7 +262,7 @@ private:
       deals &= problem.empty();
       mustDeal |= !ringProblem(op, others.back()).empty();
       ring += bytes.ofRing(op);
-      exchanged += bytes.ofExchange(op, others.back(), independent(op));
+      exchanged += bytes.ofExchange(op, others.back(), independent(op), propagation);
     }
     if (way == "auto")
       deals &= mustDeal || exchanged < ring;
