@@ -203,9 +203,12 @@ void syncFolder(const std::string &path) {
 
 //===-- FolderClaim -------------------------------------------------------------------------===//
 
-FolderClaim::~FolderClaim() {
+FolderClaim::~FolderClaim() { release(); }
+
+void FolderClaim::release() {
   if (descriptor >= 0)
     close(descriptor);
+  descriptor = -1;
 }
 
 void FolderClaim::take(const char *option, const std::string &folder) {

@@ -76,6 +76,7 @@ public:
   ~FolderClaim();
   /// Locks a folder that exists. Throws Error "<option>: ..." if another process has the lock.
   void take(const char *option, const std::string &folder);
+  void release();
 
 private:
   int descriptor = -1;

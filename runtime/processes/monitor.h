@@ -27,22 +27,35 @@ struct Ending {
 
 class Monitor {
 public:
-  /// Waits this many seconds for other ranks. `run`: its name. Ranks that have lost rank 0 reach
+  /// Waits this many seconds for other ranks. `run`: the start's name, which no other start has. Ranks that have lost rank 0 reach
   /// this process through `listener`.
   Monitor(int rank, Joined joined, double timeout, std::string run, Socket listener, Ending ending);
   /// Says goodbye, and waits until all ranks have.
   ~Monitor();
 
   const std::vector<Peer> &peers() const { return known; }
-  /// Returns all ranks' texts.
+  // The process's own thread calls these, one at a time; none of them throws.
+  /// Returns all ranks' texts, by rank. If one does not come within the time-out, the process ends here, and so do all.
   std::vector<std::string> gather(const std::string &what, const std::string &text);
+  /// Reports why the run ends, and waits until the monitor's thread ends the process, which takes two seconds at most while rank
+  /// 0 answers, and three more if it does not. One rank prints the message, this one or the first of several that report.
+  /// `question`: asked of all other ranks, whose answers (setAnswer) are appended; "": none. Blocks the calling thread's signals.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 
+  /// What the process's rank publishes of itself, in memory that stays until the monitor is destroyed. Rank 0 gets it twice a
+  /// second from here on, and only then finds out that the rank has stopped or is stuck.
   void setPosition(RankPosition &position);
+  /// Another rank's, in memory that this process shares with it, likewise; it replaces what that rank sends.
   void see(int rank, const RankPosition &position);
+  /// What another rank has sent, on rank 0; null on others.
   const RankPosition *positionOf(int rank) const { return hub ? &hub->positionOf(rank) : nullptr; }
+  /// In seconds; from the next look on.
   void setTimeout(double seconds) { timeout = seconds; }
+  /// The program's name, which begins messages; until then, the constructor's.
   void setName(const std::string &name);
+  /// The monitor's thread calls these functions, at the end of the run, while the process's own thread may be anywhere: for
+  /// what the rank waits, when another one asks ("": for nothing); what ends its device's work, within three seconds; what
+  /// writes its flight recorder, with the reason.
   void setAnswer(std::function<std::string(const std::string &)> value);
   void setAbort(std::function<void()> value);
   void setRecord(std::function<void(const std::string &)> value);

@@ -24,10 +24,11 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
   try {
     Joined joined = environment.rank == 0 ? receiveRanks(environment, own, seconds)
                                           : joinRankZero(environment, own, seconds);
+    std::string start = startName(environment.run, joined.peers);
     for (size_t r = 0; r < joined.peers.size(); ++r)
       joined.peers[r].name = rankName ? rankName(int(r)) : "rank " + std::to_string(r);
     self = joined.rank;
-    monitor = std::make_unique<Monitor>(self, std::move(joined), timeout, environment.run,
+    monitor = std::make_unique<Monitor>(self, std::move(joined), timeout, start,
                                         std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {
     ending->abort = failure.tell;

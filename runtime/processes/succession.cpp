@@ -1,13 +1,22 @@
 // Ranks ask each other which one prints (succession.h).
 
 #include "processes/succession.h"
+#include "partita_rt/fingerprint.h"
 #include "partita_rt/types.h"
+#include "processes/greeting.h"
 
 #include <algorithm>
 #include <functional>
 #include <optional>
 
 namespace partita_rt::processes {
+
+std::string startName(const std::string &run, const std::vector<Peer> &peers) {
+  std::string text = run + " " + textOf(peers);
+  int64_t size = int64_t(text.size());
+  return fingerprintText(
+      fingerprint(reinterpret_cast<const unsigned char *>(text.data()), size, size));
+}
 
 //===-- Answering ---------------------------------------------------------------------------===//
 

@@ -17,7 +17,11 @@
 
 namespace partita_rt::processes {
 
-/// This rank's port.
+/// Returns a name that ranks of other starts do not know: a launcher without names for its starts gives each the
+/// same `run`, but they have other processes and ports. The peers' names do not count.
+std::string startName(const std::string &run, const std::vector<Peer> &peers);
+
+/// This rank's port. `run`: the start's name, as below.
 class OwnPort {
 public:
   OwnPort(Socket listener, std::string run)

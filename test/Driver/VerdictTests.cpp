@@ -16,21 +16,24 @@ struct Row {
   Verdict verdict;
 };
 
+using Flag = bool StartFacts::*;
+void set(StartFacts &facts, Flag flag) { facts.*flag = true; }
+void set(StartFacts &facts, RanksSaid said) { facts.said = said; }
+
 /// Facts of a start with this status; then some are set.
 template <typename... Flags> StartFacts facts(int status, Flags... flags) {
   StartFacts result;
   result.status = status;
-  ((result.*flags = true), ...);
+  (set(result, flags), ...);
   return result;
 }
 
-using Flag = bool StartFacts::*;
-constexpr Flag kTaken = &StartFacts::isTaken, kUnsaved = &StartFacts::isUnsaved,
-               kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
-               kUnexplained = &StartFacts::isUnexplained, kNone = &StartFacts::hasStartedNone,
-               kTrains = &StartFacts::hasTrained, kAgain = &StartFacts::failedAgain,
-               kRestart = &StartFacts::wasRestarted, kTrained = &StartFacts::trainedBefore,
-               kFewer = &StartFacts::hasFewer, kSays = &StartFacts::hasRefused;
+constexpr RanksSaid kTaken = RanksSaid::FolderTaken, kUnsaved = RanksSaid::Unsaved,
+                    kNone = RanksSaid::NeverRan, kSays = RanksSaid::Refused;
+constexpr Flag kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
+               kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
+               kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
+               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer;
 
 TEST(Verdict, Table) {
   const Row rows[] = {

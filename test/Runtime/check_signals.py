@@ -101,6 +101,34 @@ for transport in ("window", "messages"):
     finished(transport, process, signal.SIGTERM)
     print(transport, "save together")
 
+# After the last step, while rank 0 gives its checkpoint the name, which takes a while here. Rank 1 alone gets the signal: all end by it.
+open("slow.c", "w").write("""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int rename(const char *from, const char *to) {
+  const char *name = strrchr(to, '/');
+  if (name && strncmp(name, "/step-", 6) == 0) {
+    close(creat("renaming", 0600));
+    usleep(1500000);
+  }
+  int (*next)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+  return next(from, to);
+}
+""")
+subprocess.run(["cc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], check=True)
+process = subprocess.Popen([*mpirun, "-x", "LD_PRELOAD=" + os.path.abspath("slow.so"), two, *training, "--steps", "3", "--checkpoint", "late"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+until(lambda: os.path.exists("renaming"), process)
+os.kill(ranks(process)[1], signal.SIGTERM)
+out, err = process.communicate(timeout=120)
+assert process.returncode == 128 + signal.SIGTERM and " died" not in err, (process.returncode, err)
+assert "late/step-3, step 3 of 3, ended by SIGTERM;" in out and os.listdir("late") == ["step-3"], out
+print("a signal to one rank after the last step ends all")
+
 # A step that never finishes, since rank 1 is stopped: the second signal ends it. (Two signals within a second count as one.)
 process = start("stopped", "--checkpoint", "stopped", launcher=mpirun)
 pids = ranks(process)

@@ -55,7 +55,8 @@ TEST_F(FlightRecorder, EventsAreWrittenInTheirOrder) {
   writeFlight(*ring, 12, "rank 12 of stage 1", "rank 3: \"a\\b\"\n is too much");
   std::vector<std::string> lines = written(12);
   ASSERT_EQ(lines.size(), 5u);
-  EXPECT_EQ(lines[0].substr(0, 54), R"({"rank": 12, "name": "rank 12 of stage 1", "written": )");
+  EXPECT_EQ(lines[0].substr(0, 73),
+            R"({"start": 0.000000, "rank": 12, "name": "rank 12 of stage 1", "written": )");
   EXPECT_NE(lines[0].find(R"("reason": "rank 3: \"a\\b\"  is too much"})"), std::string::npos);
   EXPECT_EQ(lines[1].substr(0, 9), R"({"time": )");
   EXPECT_EQ(withoutTime(lines[1]), R"("event": "step", "number": 3})");
@@ -105,6 +106,43 @@ TEST_F(FlightRecorder, NothingElseIsMovedOrRemoved) {
     names.insert(entry.path().string().substr(here.size()));
   EXPECT_EQ(names, (std::set<std::string>{"/earlier", "/earlier/mine", "/earlier/mine/rank-7.jsonl",
                                           "/earlier/rank-0.jsonl", "/earlier/results", "/notes"}));
+}
+
+/// Rank 0 of an earlier start was killed, and another rank of it ends after the next start has failed.
+TEST_F(FlightRecorder, ALateRankOfAnEarlierStartReplacesNothing) {
+  constexpr int64_t kEarlier = 1'795'813'590'112'203, kLater = kEarlier + 1;
+  noteStep();
+  auto write = [](int64_t start, const char *reason) {
+    auto own = std::make_unique<FlightRing>();
+    setStartOfFlights(start);
+    writeFlight(*own, 1, "rank 1", reason);
+    setStartOfFlights(0);
+  };
+  write(kEarlier, "early");
+  write(kLater, "in its place");
+  write(kEarlier, "late");
+  EXPECT_NE(written(1).at(0).find("in its place"), std::string::npos);
+  EXPECT_EQ(written(1).at(0).substr(0, 28), R"({"start": 1795813590.112204,)");
+  std::ifstream file(folder + "/some/where/earlier/rank-1.jsonl");
+  std::string line;
+  std::getline(file, line);
+  EXPECT_NE(line.find("late"), std::string::npos) << line;
+}
+
+TEST_F(FlightRecorder, AForeseenEndIsReplacedOrWithdrawn) {
+  noteStep();
+  std::string here = folder + "/some/where";
+  setFlightFolder(here, MakeParents::UntilNoted);
+  foreseeFlight(*ring, 2, "rank 2", "a signal");
+  EXPECT_NE(written(2).at(0).find("a signal"), std::string::npos);
+  foreseeFlight(*ring, 3, "rank 3", "once is enough");
+  EXPECT_TRUE(written(3).empty());
+  withdrawFlight(*ring, 2);
+  EXPECT_FALSE(std::filesystem::exists(here));
+  foreseeFlight(*ring, 2, "rank 2", "a signal");
+  writeFlight(*ring, 2, "rank 2", "an error");
+  withdrawFlight(*ring, 2);
+  EXPECT_NE(written(2).at(0).find("an error"), std::string::npos);
 }
 
 TEST_F(FlightRecorder, AFolderThatCannotBeMadeIsNoError) {

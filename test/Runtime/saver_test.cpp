@@ -12,6 +12,7 @@
 #include <atomic>
 #include <csignal>
 #include <numeric>
+#include <regex>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,10 +84,12 @@ protected:
     return error;
   }
 
+  /// Without the numbers of starts.
   std::set<std::string> inFolder() const {
     std::set<std::string> result;
     for (const auto &entry : fs::directory_iterator(saveFolder()))
-      result.insert(entry.path().filename().string());
+      result.insert(std::regex_replace(entry.path().filename().string(),
+                                       std::regex("\\.[0-9a-f]{16}\\.tmp$"), ".tmp"));
     return result;
   }
   using Names = std::set<std::string>;
@@ -304,7 +307,7 @@ TEST_F(Saver, AKilledSaveLeavesTheEarlierOne) {
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
-    EXPECT_EQ(inFolder(), (Names{"step-1", "step-2.tmp"}));
+    EXPECT_EQ(inFolder(), (Names{"step-0.tmp", "step-1", "step-2.tmp"}));
     EXPECT_EQ(checkpointsIn(saveFolder()).size(), 1u);
     EXPECT_EQ(readFirst(plan, {1}, 1), "");
   }
@@ -330,9 +333,10 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
       std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
         CheckpointSaver saver(rank, saveFolder(), 1, {0, 1});
         for (int64_t step : {2, 3}) {
+          std::string unfinished = unfinishedFolder(saveFolder(), 2, saver.startNumber());
           if (rank.rank == 0 && step == 2) {
-            makeFolders(unfinishedFolder(saveFolder(), 2));
-            std::ofstream(unfinishedFolder(saveFolder(), 2) + "/stays");
+            makeFolders(unfinished);
+            std::ofstream(unfinished + "/stays");
           }
           barrier(*rank.world, "a save");
           rlimit most{step == 2 ? 1 : RLIM_INFINITY, RLIM_INFINITY};
@@ -341,8 +345,9 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
           saver.begin({step, 7, true, "data"}, from);
           std::string why = saver.complete();
           why += saver.finish();
-          said += why.find("cannot write " + unfinishedFolder(saveFolder(), 2)) == 0;
-          if (rank.rank == 0 && step == 2 && inFolder() != Names{"step-1", "step-2.tmp"})
+          said += why.find("cannot write " + unfinished) == 0;
+          if (rank.rank == 0 && step == 2 &&
+              inFolder() != Names{"step-0.tmp", "step-1", "step-2.tmp"})
             fail("only step 1's checkpoint should be there, and what stays of step 2's");
           std::string all = "; 4 of 4 ranks have failed)"; // rank 0 speaks for them
           if (why.empty() != (step == 3 || rank.rank != 0) ||
@@ -426,6 +431,73 @@ TEST_F(Saver, ARunThatFailsLeavesNothingUnfinished) {
   EXPECT_EQ(inFolder(), Names{"step-1"});
 }
 
+/// Closes this process's descriptors of a folder, and with them its claim.
+static void closeAll(const std::string &folder) {
+  std::vector<int> open;
+  for (const auto &entry : fs::directory_iterator("/proc/self/fd"))
+    if (std::error_code none; fs::read_symlink(entry.path(), none) == fs::canonical(folder))
+      open.push_back(std::stoi(entry.path().filename()));
+  for (int each : open)
+    close(each);
+}
+
+/// Rank 0 of a start was killed, and with it the claim ended. Others end in the middle of the next start's save, or
+/// before it: they remove their files, and the folder if it is empty and their start has made it.
+TEST_F(Saver, LateRanksOfAnEarlierStartReachNothingOfALaterOne) {
+  const Plan plan = plans()[7];
+  for (bool hasBegun : {false, true}) {
+    fs::remove_all(saveFolder());
+    int isReady[2], goesOn[2];
+    ASSERT_TRUE(pipe(isReady) == 0 && pipe(goesOn) == 0);
+    char byte = 0;
+    pid_t child = fork();
+    if (child == 0) {
+      PlanTables tables(plan);
+      World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+        CheckpointSaver saver(rank, saveFolder(), 2, {});
+        fill(rank, 7);
+        saver.begin({2, 7, true, "data"}, From::Memory);
+        barrier(*rank.world, "a save");
+        if (rank.rank == 0) {
+          closeAll(saveFolder());
+          (void)!::write(isReady[1], &byte, 1);
+          (void)!::read(goesOn[0], &byte, 1);
+        }
+        barrier(*rank.world, "the next start");
+        fail("a rank is lost");
+      });
+      _exit(0);
+    }
+    ASSERT_EQ(::read(isReady[0], &byte, 1), 1);
+    auto endEarlier = [&](Rank &rank) {
+      barrier(*rank.world, "the moment before");
+      if (rank.rank == 0) {
+        EXPECT_EQ(::write(goesOn[1], &byte, 1), 1);
+        EXPECT_EQ(waitpid(child, nullptr, 0), child);
+      }
+      barrier(*rank.world, "the moment after");
+    };
+    PlanTables tables(plan);
+    std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+      CheckpointSaver saver(rank, saveFolder(), 2, {});
+      if (!hasBegun)
+        endEarlier(rank);
+      fill(rank, 2);
+      saver.begin({2, 7, true, "data"}, From::Memory);
+      if (hasBegun)
+        endEarlier(rank);
+      EXPECT_EQ(saver.complete(), "");
+      EXPECT_EQ(saver.finish(), "");
+      barrier(*rank.world, "the end");
+    });
+    for (int each : {isReady[0], isReady[1], goesOn[0], goesOn[1]})
+      close(each);
+    EXPECT_EQ(error, "");
+    EXPECT_EQ(inFolder(), Names{"step-2"});
+    EXPECT_EQ(readFirst(plan, {2}, 2), "");
+  }
+}
+
 TEST_F(Saver, AFolderOfAnotherRunIsRefused) {
   const Plan plan = plans()[0];
   ASSERT_EQ(save(plan, {1}), "");
@@ -443,6 +515,8 @@ TEST(CheckpointFolders, Names) {
     EXPECT_EQ(stepOfName(name), -1) << name;
   EXPECT_TRUE(isUnfinishedName("step-1.tmp"));
   EXPECT_TRUE(isUnfinishedName("step-1.old.tmp"));
+  EXPECT_EQ(unfinishedFolder("d", 1, 0xab), "d/step-1.00000000000000ab.tmp");
+  EXPECT_TRUE(isUnfinishedName("step-1.00000000000000ab.tmp"));
   for (const char *name : {"step-1", ".tmp", "step.tmp", "mine.tmp", "step-1.tmp.x"})
     EXPECT_FALSE(isUnfinishedName(name)) << name;
 }

@@ -120,6 +120,25 @@ TEST(Watch, ARankIsStuckThoughAnotherWasSilentForAWhile) {
   EXPECT_EQ(text.find("rank 1 (host here, process 101) is stuck"), 0u) << text;
 }
 
+/// One after the other, and none of them for the time-out: they are not why it is stuck.
+TEST(Watch, ARankIsStuckThoughSomeRankIsAlwaysSilent) {
+  Ranks ranks(4);
+  EXPECT_EQ(ranks.pass(5, {0, 1, 2, 3}), "");
+  double stopped = ranks.now;
+  std::string text;
+  for (int half = 0; text.empty() && half < 200; ++half) {
+    int silent = half % 16 >= 12 ? 3 : half % 16 >= 4 && half % 16 < 8 ? 2 : -1;
+    for (int r : {0, 1, 2, 3}) // ranks 2 and 3 speak for 2 s each, and are silent for 6
+      if (r < 2 || (silent >= 0 && r != silent))
+        ++ranks.positions[size_t(r)].beats;
+    for (int r : {0, 2, 3})
+      ranks.positions[size_t(r)].move();
+    text = ranks.watch.look(ranks.seen, ranks.now += 0.5, kTimeout);
+  }
+  EXPECT_EQ(text.find("rank 1 (host here, process 101) is stuck"), 0u) << text;
+  EXPECT_LE(ranks.now - stopped, 2 * kTimeout + 2);
+}
+
 TEST(Watch, ARankForWhichOthersWaitTooLongIsSlow) {
   Ranks ranks(2);
   ranks.wait(0, 1, "all_reduce #2 for rank 1");

@@ -61,6 +61,9 @@ std::string skippedText(const std::string &folder, const std::string &damage);
 /// Prints CheckpointFiles::note(), if there is one, before the lines about the training.
 void printCheckpointNote(const std::string &note);
 
+/// Writes all parameters, full and in the types they are trained in, into one safetensors file, which appears complete or
+/// not at all. All ranks call it together: rank 0 gathers the shards tensor by tensor, and writes. Throws Error on rank 0 if the
+/// file cannot be written.
 void writeParameters(Rank &rank, const std::string &path);
 /// Writes the outputs of `forward`, and the inputs that it ran on.
 void writeOutputs(Rank &rank, const std::string &path);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <random>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,8 +59,15 @@ bool hasCheckpoint(const std::string &folder) {
   return !checkpointsIn(folder).empty() || !shardsIn(folder).empty();
 }
 
-std::string unfinishedFolder(const std::string &folder, int64_t step) {
-  return stepFolder(folder, step) + kUnfinishedSuffix;
+StartNumber drawStartNumber() {
+  std::random_device random;
+  return (uint64_t(random()) << 32 | random()) | 1;
+}
+
+std::string unfinishedFolder(const std::string &folder, int64_t step, StartNumber start) {
+  char number[20];
+  std::snprintf(number, sizeof(number), ".%016llx", (unsigned long long)start);
+  return stepFolder(folder, step) + number + kUnfinishedSuffix;
 }
 
 std::vector<std::string> pathAndParents(const std::string &path) {
@@ -92,8 +100,8 @@ static std::string withdraw(const std::string &folder) {
   return old;
 }
 
-void completeCheckpoint(const std::string &folder, int64_t step) {
-  std::string from = unfinishedFolder(folder, step), to = stepFolder(folder, step), old;
+void completeCheckpoint(const std::string &folder, int64_t step, StartNumber start) {
+  std::string from = unfinishedFolder(folder, step, start), to = stepFolder(folder, step), old;
   syncFolder(from);
   std::error_code none;
   if (fs::exists(to, none) && !fs::is_directory(to, none))
@@ -139,11 +147,12 @@ void removeUnfinished(const std::string &folder) {
     fs::remove_all(path, none);
 }
 
-std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps) {
+std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps,
+                                   StartNumber start) {
   std::set<int64_t> left;
   for (int64_t step : steps) {
     std::error_code error;
-    fs::remove_all(unfinishedFolder(folder, step), error);
+    fs::remove_all(unfinishedFolder(folder, step, start), error);
     if (error)
       left.insert(step);
   }

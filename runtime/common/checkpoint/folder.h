@@ -3,7 +3,8 @@
 //
 // One run at a time writes into a folder (FolderClaim), so whatever is unfinished when a run begins
 // was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
-// folder.
+// folder. Only rank 0 holds the claim, and another rank may outlive it; so the names of what ranks write
+// carry the number of their start, and a late rank of an earlier start reaches nothing of a later one.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H
 #define PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H
@@ -26,8 +27,12 @@ std::string otherStep(const std::string &folder, int64_t recorded);
 /// Is there a checkpoint, readable or not? Throws Error if that cannot be known.
 bool hasCheckpoint(const std::string &folder);
 
-/// "DIR/step-12.tmp", in which step 12's checkpoint is written.
-std::string unfinishedFolder(const std::string &folder, int64_t step);
+/// A random number, never 0, that the ranks of one start share.
+using StartNumber = uint64_t;
+StartNumber drawStartNumber();
+
+/// "DIR/step-12.0123456789abcdef.tmp", in which a start writes step 12's checkpoint.
+std::string unfinishedFolder(const std::string &folder, int64_t step, StartNumber start);
 
 /// Returns a path's parents and itself, the outermost first.
 std::vector<std::string> pathAndParents(const std::string &path);
@@ -38,7 +43,7 @@ std::vector<std::string> makeFolders(const std::string &path);
 
 /// Gives a checkpoint in unfinishedFolder() its name, durably. One that already has it is removed.
 /// Throws Error.
-void completeCheckpoint(const std::string &folder, int64_t step);
+void completeCheckpoint(const std::string &folder, int64_t step, StartNumber start);
 
 /// Throws Error if something that is no folder, such as a user's file, has the name of a checkpoint or of an
 /// unfinished one: a run would put its own in its place, or remove it.
@@ -46,8 +51,9 @@ void checkNames(const std::string &folder);
 
 /// Removes unfinished checkpoints. Errors are ignored, here and below: the next run tries again.
 void removeUnfinished(const std::string &folder);
-/// Removes those of these steps; returns the steps of which something is left.
-std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps);
+/// Removes this start's of these steps; returns the steps of which something is left.
+std::set<int64_t> removeUnfinished(const std::string &folder, const std::set<int64_t> &steps,
+                                   StartNumber start);
 /// Removes all checkpoints but those after these numbers of steps, and undamaged ones of another step than
 /// their name says, which somebody has renamed.
 void keepOnly(const std::string &folder, const std::set<int64_t> &steps);

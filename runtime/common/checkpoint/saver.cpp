@@ -15,7 +15,6 @@
 #include <cstring>
 #include <functional>
 #include <new>
-#include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -51,13 +50,34 @@ static std::string errorOfWork(std::future<void> &work) {
 CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep,
                                  std::set<int64_t> kept)
     : rank(rank), folder(folder), keep(keep), kept(std::move(kept)), inode(inodeOf(folder)) {
-  if (rank.rank != 0)
-    return;
-  made.set(makeFolders(folder)); // now: another run must not begin in it before the first save
-  claim.take("--checkpoint", folder);
-  checkNames(folder);
-  inode = inodeOf(folder);
-  removeUnfinished(folder);
+  if (rank.rank == 0)
+    claimFolder();
+}
+
+/// An empty folder that rank 0 makes in the folder for checkpoints. By it the other ranks see that they have
+/// the same one. Until the first checkpoint is there, it also keeps a late rank of an earlier start, whose
+/// saves have failed, from removing the folder as an empty one that its start has made. A later start removes a
+/// killed one's as it does an unfinished checkpoint.
+std::string CheckpointSaver::sign() const { return unfinishedFolder(folder, 0, start); }
+
+/// Now: another run must not begin in it before the first save.
+void CheckpointSaver::claimFolder() {
+  start = drawStartNumber();
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::vector<std::string> all = makeFolders(folder);
+    made.set(all);
+    claim.take("--checkpoint", folder);
+    checkNames(folder);
+    inode = inodeOf(folder);
+    removeUnfinished(folder);
+    if (mkdir(sign().c_str(), 0777) == 0) {
+      all.push_back(sign());
+      return made.set(all);
+    }
+    if (errno != ENOENT) // the first save says why nothing can be written
+      return;
+    claim.release(); // of a folder that a late rank has just removed
+  }
 }
 
 CheckpointSaver::~CheckpointSaver() {
@@ -75,7 +95,7 @@ CheckpointSaver::~CheckpointSaver() {
 /// Removes this rank's file, and the folder if no other rank has one in it.
 void CheckpointSaver::discard() {
   save->discard();
-  rmdir(unfinishedFolder(folder, step).c_str());
+  rmdir(unfinishedFolder(folder, step, start).c_str());
   save.reset();
   failed.insert(step);
 }
@@ -85,46 +105,44 @@ bool CheckpointSaver::isWritten() const {
                   writing.wait_for(std::chrono::seconds(0)) != std::future_status::timeout);
 }
 
-/// All ranks learn which of the folder and its parents did not exist: if no save succeeds, the last rank
-/// that removes its file removes them.
+/// All ranks learn the start's number, and which of the folder and its parents did not exist: if no save
+/// succeeds, the last rank that removes its file removes them.
 void CheckpointSaver::shareMade() {
-  std::vector<int64_t> all = gathered(rank, int64_t(made.count()), "the folder for checkpoints");
-  std::vector<std::string> parents = pathAndParents(folder); // the outermost first
-  made.set({parents.end() - all[0], parents.end()});
+  struct Made {
+    uint64_t start, count;
+  };
+  Made first = gathered(rank, Made{start, made.count()}, "the folder for checkpoints")[0];
+  start = first.start;
+  std::vector<std::string> all = pathAndParents(folder); // the outermost first
+  if (first.count > 0)
+    all.push_back(sign());
+  made.set({all.end() - ptrdiff_t(first.count), all.end()});
 }
 
 void CheckpointSaver::checkShared() const {
   constexpr double kPatience =
       60; // seconds: other hosts may know old contents of the folder for so long
   struct View {
-    int64_t number = 0, sees = 0;
+    uint64_t start = 0; ///< 0: it cannot be seen
+    int64_t sees = 0;
     char host[64] = {}, path[256] = {}; ///< cut off where they are longer
   };
   View mine;
   std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
   std::strncpy(mine.path, folder.c_str(), sizeof(mine.path) - 1);
-  auto nameOf = [&](int64_t number) { // a killed run's is removed as an unfinished checkpoint is
-    return folder + "/" + kStepPrefix + "0." + std::to_string(number) + kUnfinishedSuffix;
-  };
-  if (rank.rank == 0) {
-    std::random_device random;
-    mine.number = int64_t(random()) << 20 | int64_t(getpid() & 0xfffff);
-    if (mkdir(nameOf(mine.number).c_str(), 0777) != 0)
-      mine.number = 0; // the first save says why
-  }
+  if (rank.rank == 0 && access(sign().c_str(), F_OK) == 0)
+    mine.start = start; // else the first save says why
   View first = gathered(rank, mine, "the folder for checkpoints")[0];
-  if (first.number == 0)
+  if (first.start == 0)
     return;
   bool isSameHost = std::strcmp(mine.host, first.host) == 0;
   for (auto begin = std::chrono::steady_clock::now();; usleep(100'000)) {
-    mine.sees = access(nameOf(first.number).c_str(), F_OK) == 0;
+    mine.sees = access(unfinishedFolder(folder, 0, first.start).c_str(), F_OK) == 0;
     std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     if (mine.sees || isSameHost || passed.count() > kPatience)
       break;
   }
   std::vector<View> all = gathered(rank, mine, "who sees the folder for checkpoints");
-  if (rank.rank == 0)
-    rmdir(nameOf(first.number).c_str());
   for (size_t r = 0; r < all.size(); ++r)
     if (!all[r].sees)
       fail(
@@ -139,7 +157,7 @@ void CheckpointSaver::makeUnfinished() {
   if (inode && inodeOf(folder) != inode)
     fail("--checkpoint: %s is not the folder that it was; is a file system not mounted?",
          folder.c_str());
-  makeFolders(unfinishedFolder(folder, step));
+  makeFolders(unfinishedFolder(folder, step, start));
   inode = inodeOf(folder);
 }
 
@@ -173,7 +191,7 @@ void CheckpointSaver::begin(const CheckpointInfo &info, From from,
   errorOfWork(preparing); // without memory there is none below either
   step = info.step;
   std::map<std::string, std::string> metadata = metadataOf(*rank.program, info);
-  std::string into = unfinishedFolder(folder, step);
+  std::string into = unfinishedFolder(folder, step, start);
   if (from == From::Copy)
     try {
       save = std::make_unique<ShardSave>(rank, into, metadata, &buffer);
@@ -238,6 +256,8 @@ static std::string reasonOfAll(Rank &rank, const std::string &error) {
 /// From here on the folder has a checkpoint: if it is gone later, somebody has removed it.
 void CheckpointSaver::keepMade() {
   made.keep();
+  if (rank.rank == 0)
+    rmdir(sign().c_str());
   noteFlightFolderHasParents();
 }
 
@@ -260,11 +280,11 @@ std::string CheckpointSaver::complete() {
   if (rank.rank == 0)
     completing = beside([this, all] {
       completed->writeIndex(all);
-      completeCheckpoint(folder, step);
+      completeCheckpoint(folder, step, start);
       keepOnly(folder, kept);
       if (inode) // a restart may go on from what is there now: nothing of a run that this one replaces is left
         noteSaved(*inode);
-      failed = removeUnfinished(folder, failed);
+      failed = removeUnfinished(folder, failed, start);
     });
   return "";
 }
@@ -279,7 +299,7 @@ std::string CheckpointSaver::finish() {
   }
   kept = keptBefore;
   failed.insert(step);
-  failed = removeUnfinished(folder, failed);
+  failed = removeUnfinished(folder, failed, start);
   return error;
 }
 

@@ -1,7 +1,7 @@
 // Saves checkpoints while a rank trains. A save has these steps:
 //
 //   begin()     training goes on
-//   (a thread)  copies what the rank writes, writes the copy into DIR/step-N.tmp, and syncs it
+//   (a thread)  copies what the rank writes, writes the copy into DIR/step-N.START.tmp, and syncs it
 //   letChange() before the next step first changes a parameter or state, the rank's own thread helps
 //               with what is not copied yet
 //   complete()  once isWritten() on every rank, all ranks gather the checksums; rank 0's thread writes
@@ -16,6 +16,7 @@
 #define PARTITA_RT_COMMON_CHECKPOINT_SAVER_H
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/folder.h"
 #include "common/checkpoint/shards.h"
 #include "common/temporary_file.h"
 #include "partita_rt/changes.h"
@@ -43,6 +44,8 @@ public:
   /// save.
   void checkShared() const;
 
+  /// In the names of what this start writes; 0 on other ranks than 0 before the first begin().
+  StartNumber startNumber() const { return start; }
   /// Is there a save that begin() has begun and complete() has not ended?
   bool isUnderWay() const { return save != nullptr; }
   /// Has this rank's file been written, or failed to be?
@@ -74,7 +77,9 @@ public:
   const std::string &noCopy() const { return whyNoCopy; }
 
 private:
+  void claimFolder();
   void shareMade();
+  std::string sign() const;
   void makeUnfinished();
   void removeSurplus();
   void discard();
@@ -92,8 +97,9 @@ private:
   FolderClaim claim;
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isFirst = true;
-  MadeFolders made;  ///< to remove again if no save succeeds
-  SaveBuffer buffer; ///< the thread's of `preparing`, until it ends
+  StartNumber start = 0; ///< known to all ranks from their first save on; before, to rank 0
+  MadeFolders made;      ///< to remove again if no save succeeds: sign(), and those above it
+  SaveBuffer buffer;     ///< the thread's of `preparing`, until it ends
   std::future<void> preparing;
   std::atomic<bool> stopPreparing{false};
   std::unique_ptr<ShardSave> save, completed; ///< under way; the last one

@@ -98,7 +98,9 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
   claim();
   std::string header = logHeader(which);
   std::vector<std::string> kept;
-  if (resumedAt > 0) {
+  struct stat status;
+  // A device such as /dev/full has no lines to go on from, and no end.
+  if (resumedAt > 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
     std::ifstream old(path);
     std::string line;
     for (bool header = true; std::getline(old, line) && !old.eof(); header = false)

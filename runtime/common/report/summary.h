@@ -26,6 +26,8 @@ ReducedCount reducedByAll(Rank &rank);
 /// Prints how much of the collectives' work was done between kernels rather than in waits.
 void printOverlap(const ReducedCount &reduced);
 
+/// Prints how many bytes a step has copied between device and host, each way, as rank 0's summary; nothing if it has copied
+/// none. `step`: of one step of this rank.
 void printTransfers(const TransferBytes &step);
 
 /// Prints the memory that the compiler announced for a rank of each stage, and the process's own

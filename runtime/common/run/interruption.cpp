@@ -81,6 +81,8 @@ extern "C" void takeSignal(int signal) {
     if (noted.compare_exchange_strong(none, signal)) {
       noteAsked();
       printNoted(signal);
+      if (const OthersEndFinder *finder = othersEnd)
+        finder->foresee();
     }
     if (none == 0 || time - notedAt < kSameNanoseconds) {
       errno = before;

@@ -50,6 +50,9 @@ struct OthersEndFinder {
   OthersEnd (*find)(bool ends, FixedText &deaths);
   /// Called when that is printed, since a launcher may kill the process within milliseconds: writes files.
   void (*record)(OthersEnd what, const FixedText &deaths);
+  /// Called when a signal is deferred. A launcher that has sent it because a rank was killed elsewhere kills this
+  /// process soon.
+  void (*foresee)();
 };
 /// `finder` stays; null: there is none.
 void setOthersEndFinder(const OthersEndFinder *finder);

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -79,6 +80,15 @@ static void setTimeoutOfJoining(int argc, char **argv) {
   constexpr double kLeastSeconds = 30;
   if (std::optional<double> seconds = timeoutIn(std::vector<std::string>(argv + 1, argv + argc)))
     setTimeoutSeconds(std::max(kLeastSeconds, *seconds));
+}
+
+/// Returns when rank 0 asks for it, in microseconds of the time of day. All processes call it together.
+static int64_t startTime(World &world) {
+  using namespace std::chrono;
+  auto now = duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+  return world.processes() > 1
+             ? std::stoll(world.gather(std::to_string(now), "when the start begins")[0])
+             : now;
 }
 
 int programMain(int argc, char **argv, const Program &program) {
@@ -140,8 +150,11 @@ int programMain(int argc, char **argv, const Program &program) {
                                                        ? MakeParents::Always
                                                    : isNew ? MakeParents::UntilNoted
                                                            : MakeParents::Never);
-  if (world.speaks() && !onlyText(session.options))
-    setEarlierFlightsAside();
+  if (!onlyText(session.options)) {
+    setStartOfFlights(startTime(world));
+    if (world.speaks())
+      setEarlierFlightsAside();
+  }
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
     error = world.run(program, &session.options,

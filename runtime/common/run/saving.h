@@ -27,6 +27,8 @@ public:
   /// Prints the closing lines about the last checkpoint, on rank 0.
   void summarize(int64_t step, int endedBy) const;
 
+  /// Seconds: how long all that was trained since the checkpoint before is worth waiting for room, while ranks hold their
+  /// processors. By the clock of the wall, which goes on while the process is stopped; an attempt that has begun is ended.
   static constexpr double kLastPatience = 300;
 
 private:

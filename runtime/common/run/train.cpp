@@ -7,6 +7,7 @@
 #include "common/grouped.h"
 #include "common/init/initialize.h"
 #include "common/mesh/census.h"
+#include "common/mesh/gathered.h"
 #include "common/mesh/launch.h"
 #include "common/options/lr_schedule_options.h"
 #include "common/replicas/replicas.h"
@@ -98,6 +99,7 @@ struct Loop {
   void reportStep(int64_t number, const StepReport &report, double seconds,
                   std::optional<double> validation, const std::string &notFinite);
   void readSkipped();
+  void endForLateSignal();
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
@@ -343,6 +345,15 @@ void Loop::readSkipped() {
     }
 }
 
+/// A signal may come after the last step: while its checkpoint is written, and to one rank alone. All end by it,
+/// or none does: one that ended by itself would be a lost rank for the others.
+void Loop::endForLateSignal() {
+  if (interruptedBy || session.options.checkpoint.empty())
+    return; // without a folder, signals are not deferred
+  for (int64_t signal : partita_rt::gathered(rank, int64_t(notedSignal()), "late signals"))
+    interruptedBy = std::max(interruptedBy, int(signal));
+}
+
 void Loop::train() {
   const RunOptions &options = session.options;
   readSkipped();
@@ -381,14 +392,13 @@ void Loop::train() {
   waiting.begin();
   for (int64_t number = first; number <= last && !interruptedBy; ++number)
     step(number);
+  endForLateSignal();
   if (interruptedBy) {
     setEndedBy(interruptedBy);
     noteEndedBy(interruptedBy);
   }
   waiting.end();
   enterPhase(rank, Phase::Outputs);
-  if (int signal = interruptedBy ? 0 : notedSignal())
-    endBySignal(signal); // it came after the last step
   ReducedCount reduced = reducedByAll(rank);
   if (speaks()) {
     progress->finish();

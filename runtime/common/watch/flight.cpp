@@ -24,6 +24,9 @@ constexpr int64_t kLast = 60 * kSecond;
 
 static char flightFolder[PATH_MAX - 64];
 static std::atomic<MakeParents> makesParents{MakeParents::Never};
+static std::atomic<int64_t> startedAt{0}; ///< microseconds
+
+void setStartOfFlights(int64_t microseconds) { startedAt = microseconds; }
 
 void setFlightFolder(const std::string &folder, MakeParents parents) {
   if (folder.size() < sizeof(flightFolder)) // a longer one cannot be made
@@ -193,13 +196,34 @@ void writeEvent(FlightFile &file, const FlightRing::Entry &entry, int64_t toReal
   file << "}\n";
 }
 
-/// Puts "FOLDER/rank-7.jsonl" into the text.
-void putPath(char (&path)[PATH_MAX], int rank) {
+constexpr char kStart[] = "{\"start\": "; ///< of a file
+
+/// Returns the start of which a file is, in microseconds; 0 if there is none.
+int64_t startIn(const char *path) {
+  char text[64] = {};
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  bool isRead = file >= 0 && read(file, text, sizeof(text) - 1) > 0;
+  if (file >= 0)
+    close(file);
+  size_t at = std::strlen(kStart);
+  if (!isRead || std::strncmp(text, kStart, at) != 0)
+    return 0;
+  int64_t value = 0;
+  for (; (text[at] >= '0' && text[at] <= '9') || text[at] == '.'; ++at)
+    if (text[at] != '.' && value < INT64_MAX / 100)
+      value = 10 * value + (text[at] - '0');
+  return value;
+}
+
+/// Puts "FOLDER/rank-7.jsonl" into the text; "FOLDER/earlier/rank-7.jsonl" with `below` "/earlier".
+void putPath(char (&path)[PATH_MAX], int rank, const char *below = "") {
   char digits[16];
   size_t size = 0, end = std::strlen(flightFolder);
   for (int left = rank; left || !size; left /= 10)
     digits[size++] = char('0' + left % 10);
   std::memcpy(path, flightFolder, end);
+  for (; *below; ++below)
+    path[end++] = *below;
   std::memcpy(path + end, "/rank-", 6);
   end += 6;
   while (size > 0)
@@ -237,9 +261,13 @@ static void writeFile(const FlightRing &ring, int rank, const char *name, const 
   int64_t now = nanoseconds(CLOCK_MONOTONIC), toReal = nanoseconds(CLOCK_REALTIME) - now;
   char path[PATH_MAX];
   putPath(path, rank);
+  if (startIn(path) > startedAt)
+    putPath(path, rank, "/earlier");
   makeFolders(path);
   FlightFile file(path);
-  file << "{\"rank\": " << int64_t(rank) << ", \"name\": ";
+  file << kStart;
+  file.seconds(startedAt * 1000);
+  file << ", \"rank\": " << int64_t(rank) << ", \"name\": ";
   file.quoted(name);
   file << ", \"written\": ";
   file.seconds(now + toReal);
@@ -262,17 +290,39 @@ static void writeFile(const FlightRing &ring, int rank, const char *name, const 
 /// Returns true if nobody has begun the ring's file; else waits until it is written, but not for a
 /// thread that this one's signal has interrupted.
 static bool mayWrite(FlightRing &ring) {
-  auto none = FlightRing::File::None;
-  if (ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
-    return true;
+  for (auto before : {FlightRing::File::None, FlightRing::File::Foreseen})
+    if (ring.file.compare_exchange_strong(before, FlightRing::File::Begun))
+      return true;
   timespec pause{0, 5'000'000};
   for (int i = 0; i < 60 && ring.file.load() != FlightRing::File::Written; ++i)
     nanosleep(&pause, nullptr);
   return false;
 }
 
+static bool isWanted() { return *flightFolder && failureStatus() == kFailedWhileTraining; }
+
+void foreseeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
+  auto none = FlightRing::File::None;
+  if (!isWanted() || !ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
+    return;
+  writeFile(ring, rank, name, reason);
+  ring.file = FlightRing::File::Foreseen;
+}
+
+void withdrawFlight(FlightRing &ring, int rank) {
+  auto foreseen = FlightRing::File::Foreseen;
+  if (!ring.file.compare_exchange_strong(foreseen, FlightRing::File::None))
+    return;
+  char path[PATH_MAX];
+  putPath(path, rank);
+  if (startIn(path) == startedAt)
+    unlink(path);
+  if (makesParents != MakeParents::Always)
+    rmdir(flightFolder);
+}
+
 void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
-  if (!*flightFolder || failureStatus() != kFailedWhileTraining || !mayWrite(ring))
+  if (!isWanted() || !mayWrite(ring))
     return;
   writeFile(ring, rank, name, reason);
   ring.file = FlightRing::File::Written;

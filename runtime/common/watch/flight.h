@@ -33,7 +33,7 @@ struct FlightRing {
   using Entry = std::array<std::atomic<uint64_t>, 3 + kTextWords>;
   std::atomic<uint64_t> count{0}; ///< of all events so far
   Entry entries[kEvents] = {};
-  enum class File : uint32_t { None, Begun, Written };
+  enum class File : uint32_t { None, Foreseen, Begun, Written };
   std::atomic<File> file{File::None};
 
   /// The text is the three of them, as far as there is room.
@@ -47,6 +47,9 @@ struct FlightRing {
 /// checkpoint, it is removed again.
 enum class MakeParents : uint8_t { Never, UntilNoted, Always };
 void setFlightFolder(const std::string &folder, MakeParents parents);
+/// When rank 0 of this start began, in microseconds of the time of day. Set it before any rank can fail. A file says of
+/// which start it is, and a late rank of an earlier start replaces none of a later one: its own goes into FOLDER/earlier.
+void setStartOfFlights(int64_t microseconds);
 /// From here on no missing parents are made, unless the user has named the folder.
 void noteFlightFolderHasParents();
 /// Moves the flight recorders of an earlier start into FOLDER/earlier, in place of those there: those in the folder
@@ -58,6 +61,11 @@ void setEarlierFlightsAside();
 /// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
 /// call it. A file that cannot be written is not.
 void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
+/// Writes the same for an end that may come too fast for writeFlight(), which replaces it.
+void foreseeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
+/// Removes the file of foreseeFlight(), and the folder if it is empty and not one that the user has named: the rank ends
+/// by itself.
+void withdrawFlight(FlightRing &ring, int rank);
 
 } // namespace partita_rt
 

@@ -127,6 +127,7 @@ std::string Watch::silenceOf(int rank, const RankPosition *position, double now,
 std::string Watch::look(const std::vector<const RankPosition *> &positions, double now,
                         double timeout) {
   std::string stuck;
+  double stuckSince = 0, stuckMost = 0;
   bool isOneSilent = false;
   for (int r = 0; r < int(ranks.size()); ++r) {
     Seen &seen = ranks[size_t(r)];
@@ -145,14 +146,17 @@ std::string Watch::look(const std::vector<const RankPosition *> &positions, doub
     bool isStill = seen.waitsFor == RankPosition::kNoWait && now - seen.moveAt > most;
     if (isStill && stuck.empty() && (r == self || !isSilent(seen, now, timeout))) {
       found = r;
+      stuckSince = seen.moveAt;
+      stuckMost = most;
       stuck = names[size_t(r)] + " is stuck: its process lives, but it has not moved for " +
               secondsText(now - seen.moveAt) + positionText(*position) + waitersOf(r, positions);
     }
   }
   // A process that stops within Open MPI's shared queues keeps others in them, which do not wait as far as we know. So
-  // if one may have stopped, that is found out first: it is certain within the time-out.
+  // if one may have stopped, that is found out first: it is certain within the time-out. One that has been silent
+  // since a time-out later is not the cause.
   if (!stuck.empty())
-    return isOneSilent ? "" : stuck;
+    return isOneSilent && now - stuckSince <= stuckMost + timeout ? "" : stuck;
   return slowText(positions, now, timeout);
 }
 

@@ -98,8 +98,10 @@ struct DeathReport {
 
   static void record(OthersEnd what, const FixedText &deaths) {
     DeathWatch *watch = watching.load();
-    if (!watch || what == OthersEnd::None)
+    if (!watch)
       return;
+    if (what == OthersEnd::None)
+      return watch->areAll ? void() : watch->writeOwnFlight(kBySignal);
     if (deaths.isEmpty())
       return watch->writeOwnFlight("another rank has reported why the run ends");
     noteLostRank(deaths.get());
@@ -112,7 +114,14 @@ struct DeathReport {
     watch->writeOwnFlight(deaths.get());
   }
 
+  static void foresee() {
+    if (DeathWatch *watch = watching.load(); watch && !watch->areAll)
+      foreseeFlight(*watch->own().flight, watch->self, watch->own().name.c_str(), kBySignal);
+  }
+
 private:
+  static constexpr char kBySignal[] =
+      "a signal, such as of a launcher that has lost a rank of another host";
   /// Has a watcher reported a rank that makes no progress?
   static bool runEnds(const DeathWatch &watch) {
     return std::any_of(watch.ranks.begin(), watch.ranks.end(), [](const DeathWatch::Watched &each) {
@@ -121,8 +130,10 @@ private:
   }
 };
 
-DeathWatch::DeathWatch(int self, std::vector<Watched> ranks) : self(self), ranks(std::move(ranks)) {
-  static constexpr OthersEndFinder finder{DeathReport::find, DeathReport::record};
+DeathWatch::DeathWatch(int self, std::vector<Watched> ranks, bool areAll)
+    : self(self), ranks(std::move(ranks)), areAll(areAll) {
+  static constexpr OthersEndFinder finder{DeathReport::find, DeathReport::record,
+                                          DeathReport::foresee};
   own().position->process.store(getpid());
   watching.store(this);
   setOthersEndFinder(&finder);
@@ -137,8 +148,10 @@ bool DeathWatch::endWithError() {
 }
 
 void DeathWatch::end() {
-  if (watching.exchange(nullptr))
-    own().position->process.store(0);
+  if (!watching.exchange(nullptr))
+    return;
+  withdrawFlight(*own().flight, self);
+  own().position->process.store(0);
 }
 
 } // namespace partita_rt

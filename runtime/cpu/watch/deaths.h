@@ -40,8 +40,9 @@ public:
     RankPosition *position;
     FlightRing *flight;
   };
-  /// `ranks`: ascending, with this process's own, `self`.
-  DeathWatch(int self, std::vector<Watched> ranks);
+  /// `ranks`: ascending, with this process's own, `self`. `areAll`: the run has no others. If one of others dies, nothing
+  /// here shows why the launcher ends this process, so it writes its flight recorder whenever a signal comes.
+  DeathWatch(int self, std::vector<Watched> ranks, bool areAll = true);
   ~DeathWatch() { end(); }
   DeathWatch(const DeathWatch &) = delete;
   DeathWatch &operator=(const DeathWatch &) = delete;
@@ -62,6 +63,7 @@ private:
 
   const int self;
   const std::vector<Watched> ranks;
+  const bool areAll;
 };
 
 } // namespace partita_rt

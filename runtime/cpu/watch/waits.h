@@ -9,6 +9,7 @@
 #include "common/watch/rank_position.h"
 #include "partita_rt/channel.h"
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,6 +29,8 @@ struct RankView {
 struct ShownRank {
   RankPosition position;
   FlightRing flight;
+  std::atomic<uint32_t> meetings{
+      0}; ///< of all ranks to which it has come, in set-up and at the end, if MPI counts them
 };
 
 class RankWaits {
@@ -48,12 +51,19 @@ public:
   FlightRing &flight() const { return *view.flight; }
   /// Notes that the rank has made progress.
   void move() { position().move(); }
+  // The rank's own thread calls these, and no other; any thread, and any process that shares the memory, may read what they
+  // publish at the same time. They allocate little, wait for nobody and throw nothing but bad_alloc.
+  /// The rank begins a slot of its pipeline's schedule: publishes its number and text, and that the rank has moved.
   void noteSlot(const Slot &slot);
+  /// The rank begins a layer, by its number in the model from 0; -1: none. It has moved.
   void noteLayer(int32_t layer) {
     position().layer.store(layer, std::memory_order_relaxed);
     move();
   }
+  /// The rank waits, from now until noteWaitEnds(). `peer`: for which rank; less than 0: that is not known. `what`:
+  /// "all_reduce #3 (...) for rank 1". Called again within a wait, replaces what is said of it, which is no move.
   void noteWait(int peer, const std::string &what);
+  /// The wait, if there was one, has ended, and the rank has moved.
   void noteWaitEnds();
   /// Explains why `peer` does not arrive: "; rank 2 of stage 1 waits in receive #2 ... from rank 4
   /// of stage 2; rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". If it is unknown

@@ -2,7 +2,7 @@
 //
 //     DIR/step-100/   the checkpoint after 100 updates (checkpoint_files.h)
 //     DIR/step-200/   the newest
-//     DIR/step-300.tmp/   one that is being written, or that a killed run left unfinished
+//     DIR/step-300.START.tmp/   one that a start is writing, or that a killed one left unfinished; START: 16 hexadecimal digits
 //
 // A checkpoint gets its name when it is complete, so a folder step-N is one, or has been damaged
 // since. Earlier versions wrote one checkpoint into DIR itself. The compiler reads these folders

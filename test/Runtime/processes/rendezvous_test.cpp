@@ -273,10 +273,18 @@ TEST(Rendezvous, ARankThatIsToldOfALossEndsByIt) {
   auto all = runRanks(3, [&](int rank) {
     Rendezvous ranks(environmentOf(rank, 3, port), "test");
     ranks.barrier("before");
+    std::string run = environmentOf(rank, 3, port).run;
     if (rank == 1)
-      tellOver(ranks.peers(), 1, environmentOf(rank, 3, port).run);
+      tellOver(ranks.peers(), 1, run); // as a late rank of an earlier start would
+    usleep(300'000);
+    ranks.barrier("after");
+    if (rank == 2)
+      std::fprintf(stderr, "lives\n");
+    if (rank == 1)
+      tellOver(ranks.peers(), 1, startName(run, ranks.peers()));
     pause();
   });
+  EXPECT_EQ(all[2].text.substr(0, 6), "lives\n");
   EXPECT_EQ(all[2].code, kFailedWhileTraining);
 }
 

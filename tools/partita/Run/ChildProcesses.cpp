@@ -134,9 +134,10 @@ public:
       outcome.signal = number;
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
-    outcome.isUnexplained = isLauncher && isFailure && !outcome.hasRefused;
-    outcome.hasStartedNone = isLauncher && !explains(outcome.status) && !launched->haveBeen() &&
-                             !outcome.hasRefused && !outcome.hasTrained;
+    outcome.isUnexplained = isLauncher && isFailure && !haveRefused(outcome.said);
+    if (isLauncher && !explains(outcome.status) && !launched->haveBeen() && !outcome.hasTrained &&
+        outcome.said == RanksSaid::Nothing)
+      outcome.said = RanksSaid::NeverRan;
     return outcome;
   }
 
@@ -216,14 +217,15 @@ private:
   /// What ranks have left, once all have ended.
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
-    outcome.hasRefused = marks.has(partita_rt::kRefusedMark);
-    outcome.hasLost = marks.has(partita_rt::kLostMark) && !outcome.hasRefused;
+    outcome.said = marks.has(partita_rt::kTakenMark)     ? RanksSaid::FolderTaken
+                   : marks.has(partita_rt::kUnsavedMark) ? RanksSaid::Unsaved
+                   : marks.has(partita_rt::kRefusedMark) ? RanksSaid::Refused
+                                                         : RanksSaid::Nothing;
+    outcome.hasLost = marks.has(partita_rt::kLostMark) && !haveRefused(outcome.said);
     outcome.lostRank = StringRef(marks.textOf(partita_rt::kLostMark)).split('\n').first.str();
     outcome.error =
-        marks.textOf(outcome.hasRefused ? partita_rt::kRefusedMark : partita_rt::kErrorMark);
+        marks.textOf(haveRefused(outcome.said) ? partita_rt::kRefusedMark : partita_rt::kErrorMark);
     outcome.failedStep = failedStepIn(marks.textOf(partita_rt::kFailedStepMark));
-    outcome.isTaken = marks.has(partita_rt::kTakenMark);
-    outcome.isUnsaved = marks.has(partita_rt::kUnsavedMark);
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
   }

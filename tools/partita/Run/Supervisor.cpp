@@ -128,7 +128,7 @@ void Supervisor::checkIsComplete(bool hasSaved) {
   int64_t done = entries.empty() ? 0 : entries.front().step;
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
-  if (outcome.hasStartedNone && !hasSaved) {
+  if (outcome.said == RanksSaid::NeverRan && !hasSaved) {
     outcome.status = partita_rt::kRefused;
     outcome.isUnexplained = true;
     outcome.why = "the launcher has ended with status 0 without starting a rank on this host; does "
@@ -174,7 +174,7 @@ std::string Supervisor::prepareRestart() {
   // A rank that is lost in the set-up makes the status that of training, too. Only if no rank has run on this host, the
   // status is all there is.
   hasTrained |= outcome.hasTrained || !from.empty() ||
-                (outcome.hasStartedNone && !outcome.hasCause &&
+                (outcome.said == RanksSaid::NeverRan && !outcome.hasCause &&
                  outcome.status == partita_rt::kFailedWhileTraining);
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   return problem.empty() ? "" : "cannot be started again: " + problem;
@@ -202,7 +202,7 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (verdict == Verdict::Final && outcome.hasStartedNone && outcome.why.empty())
+  if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
                       ", and no rank has run on this host; its own lines above say why");
   if (restarts > 0 && startsAgain(verdict))

@@ -23,10 +23,10 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   if (facts.failedAgain)
     return Verdict::Final;
   // The newest checkpoint is another run's.
-  if (facts.isTaken)
+  if (facts.said == RanksSaid::FolderTaken)
     return Verdict::Final;
   // A disk that is full may have room again; all that was trained since the newest checkpoint is lost.
-  if (facts.isUnsaved)
+  if (facts.said == RanksSaid::Unsaved)
     return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
   // A rank that was killed may be started again at once. What crashes in each set-up, such as for want of
   // memory, must not do so without a pause; or it has lost ranks for good, such as those of a host that kills them.
@@ -46,11 +46,11 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // there may be if a rank of this host has said what it lacks: a file, which fewer ranks would lack
   // too, or its GPU.
   if (facts.wasRestarted && facts.hasFewer) {
-    int others = facts.hasRefused ? kMostRefusals - 1 : 1;
+    int others = haveRefused(facts.said) ? kMostRefusals - 1 : 1;
     return facts.refusals >= others ? Verdict::RestartWithFewer : Verdict::RestartLater;
   }
   // A first start without any rank has most likely met a wrong command or host, which stay wrong.
   bool mayPass = facts.wasRestarted ? facts.isUnexplained || facts.trainedBefore
-                                    : facts.isUnexplained && !facts.hasStartedNone;
+                                    : facts.isUnexplained && facts.said != RanksSaid::NeverRan;
   return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
 }

@@ -14,19 +14,28 @@ inline unsigned secondsAfter(int refusals) {
   return refusals ? 1U << ((refusals < kMostRefusals ? refusals : kMostRefusals - 1) - 1) : 0;
 }
 
+/// What the ranks of this host have said by the end of a start. One of these; if they have said several, the last one here.
+enum class RanksSaid {
+  Nothing,     ///< of these
+  NeverRan,    ///< there were none: a launcher has ended without starting one here
+  Refused,     ///< why one of them has refused to run
+  Unsaved,     ///< that the last step is done, and its checkpoint cannot be written
+  FolderTaken, ///< why they have refused to run: another run writes into the folder for checkpoints
+};
+inline bool haveRefused(RanksSaid said) {
+  return said == RanksSaid::Refused || said == RanksSaid::FolderTaken;
+}
+
 /// What the processes of a start show when they have ended.
 struct EndFacts {
   int status = 0; ///< the largest of a process, or the launcher's
   /// A process was killed or has stopped, or a launcher has ended too early or outlived its ranks.
   bool hasCause = false;
-  bool isTaken = false;   ///< another run writes into the folder for checkpoints
-  bool isUnsaved = false; ///< the last step is done, and its checkpoint cannot be written
+  RanksSaid said = RanksSaid::Nothing;
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
-  bool hasRefused = false;     ///< a rank of this host has refused to run, and said why
-  bool hasStartedNone = false; ///< a launcher has ended, and no rank has run on this host
-  bool hasTrained = false;     ///< a rank has completed a step, as a mark or a new checkpoint shows
+  bool hasTrained = false; ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
 
 /// What is known of a start that has ended, and of those before it.

@@ -6,6 +6,7 @@
 #include "common/mesh/mesh.h"
 #include "common/mesh/node_order.h"
 #include "common/start_marks.h"
+#include "cpu/links/mpi/meetings.h"
 #include "cpu/links/mpi/mpi_messenger.h"
 #include "cpu/links/process_links.h"
 #include "cpu/watch/deaths.h"
@@ -29,7 +30,8 @@ constexpr unsigned kSpeakersPatience = 2;
 
 class MpiLinks final : public ProcessLinks {
 public:
-  explicit MpiLinks(const Program &program) : program(program) {
+  explicit MpiLinks(const Program &program) : program(program), meetings(program.name) {
+    Meetings::Scope scope(meetings, "MPI's set-up");
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
@@ -38,6 +40,9 @@ public:
       showRanks();
   }
   ~MpiLinks() override {
+    allGather("", "the end of the run");
+    Meetings::Scope scope(meetings, "MPI's end");
+    meetings.forget();
     deaths.reset();
     shown.reset();
     MPI_Finalize();
@@ -61,6 +66,7 @@ private:
   void showRanks();
 
   const Program &program;
+  Meetings meetings;
   int self = 0, count = 1;
   MPI_Comm all = MPI_COMM_NULL;     ///< by rank on the mesh, as what follows
   MPI_Comm node = MPI_COMM_NULL;    ///< this process's
@@ -85,7 +91,8 @@ std::unique_ptr<ProcessLinks> joinByMpi(const Program &program) {
 
 //===-- Set-up ------------------------------------------------------------------------------===//
 
-std::vector<std::string> MpiLinks::allGather(const std::string &mine, const char *) {
+std::vector<std::string> MpiLinks::allGather(const std::string &mine, const char *what) {
+  Meetings::Scope scope(meetings, what, /*isCounted=*/true);
   int length = int(mine.size()), sum = 0;
   std::vector<int> lengths(static_cast<size_t>(count)), starts;
   MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, all);
@@ -131,6 +138,7 @@ void MpiLinks::findNodes() {
 }
 
 NodeMemory MpiLinks::shareMemory(int64_t bytes) {
+  Meetings::Scope scope(meetings, "the set-up of shared memory", /*isCounted=*/true);
   auto *window = new MPI_Win;
   char *base = nullptr;
   MPI_Win_allocate_shared(MPI_Aint(bytes + 64), 1, MPI_INFO_NULL, node, &base, window);
@@ -156,6 +164,7 @@ NodeMemory MpiLinks::shareMemory(int64_t bytes) {
 
 std::unique_ptr<Messenger> MpiLinks::messenger(const std::vector<int> &members,
                                                const std::set<int> &) {
+  Meetings::Scope scope(meetings, "the set-up of messages", /*isCounted=*/true);
   MPI_Comm comm;
   MPI_Comm_split(all, members.empty() ? MPI_UNDEFINED : members.front(), self, &comm);
   return members.empty() ? nullptr : std::make_unique<MpiMessenger>(comm);
@@ -186,16 +195,19 @@ void MpiLinks::showRanks() {
     sight.names.push_back(
         processText(rankText(program, r), hosts[size_t(r)], std::atoi(ids[size_t(r)].c_str())));
   std::vector<DeathWatch::Watched> watched;
+  std::vector<Meetings::Member> members;
   for (int r : local) { // all are constructed: the gathers have passed
     auto *its = reinterpret_cast<ShownRank *>(memory.regions[size_t(r)]);
     sight.positions[size_t(r)] = &its->position;
     sight.flights[size_t(r)] = &its->flight;
     watched.push_back({r, sight.names[size_t(r)], &its->position, &its->flight});
+    members.push_back({r, sight.names[size_t(r)], its});
   }
+  meetings.know(self, std::move(members), local.size() == size_t(count));
   position = sight.positions[size_t(self)];
   flight = sight.flights[size_t(self)];
   ownName = sight.names[size_t(self)];
-  deaths.emplace(self, std::move(watched));
+  deaths.emplace(self, std::move(watched), /*areAll=*/local.size() == size_t(count));
 }
 
 RankView MpiLinks::show(const Rank &) {
@@ -214,6 +226,7 @@ RankView MpiLinks::show(const Rank &) {
           sight.positions[r] = &seen->remote[r];
     }
   }
+  Meetings::Scope scope(meetings, "the beginning of the watch", /*isCounted=*/true);
   position->beats = 1; // watched from here on
   MPI_Barrier(node);
   RankView view{position, flight, {}, seen};
