@@ -104,11 +104,12 @@ private:
     return stored[{shard, block}] = {op.getValues(), op.getScales()};
   }
 
-  /// If the shard is gathered over another axis, and nothing else uses what that gathers: all that it gathers, in 8 bits.
+  /// If the shard is gathered over another axis, and nothing uses what that gathers but gathers of 8 bits (the backward pass's
+  /// from hpZ's secondary copy, too, which then is in 8 bits): all that it gathers, in 8 bits.
   Stored throughGather(Value shard, int64_t block, Operation *of) {
     auto inner = shard.getDefiningOp<zero::GatherOp>();
     if (!inner || inner.getInt8Block() || !inner.gathersParameters() ||
-        !llvm::all_of(inner->getUsers(), [&](Operation *user) { return user == of; }))
+        !llvm::all_of(inner->getUsers(), [&](Operation *user) { return gathersLike(user, of); }))
       return {};
     OpBuilder builder(inner);
     SmallVector<Gathered> all;
@@ -121,6 +122,13 @@ private:
     for (auto [each, made] : llvm::zip_equal(all, gatherStored(builder, inner, all)))
       stored[{each.full, block}] = made;
     return stored[{shard, block}];
+  }
+
+  /// Does it gather over the same axis, rounding to 8 bits? Then it is replaced as that one is.
+  static bool gathersLike(Operation *user, Operation *of) {
+    auto gather = dyn_cast<zero::GatherOp>(user);
+    return gather && gather.getInt8Block() &&
+           gather.getAxisAttr() == cast<zero::GatherOp>(of).getAxisAttr();
   }
 
   /// Like the gather, of other shards.
@@ -205,14 +213,18 @@ private:
   /// Erases gathers that others have replaced, and what was quantized for a gather that stays. Only now: `stored` finds
   /// ops by their results.
   void eraseUnused() {
-    for (Operation *op : replaced) // those over the last axis first
+    SmallVector<Operation *> inner; // of gathers after them in the list, the backward pass's too
+    for (Operation *op : replaced)
+      op->use_empty() ? op->erase() : inner.push_back(op);
+    for (Operation *op : inner)
       if (op->use_empty())
         op->erase();
     for (auto &[shard, made] : stored)
       if (made.values)
         if (auto op = made.values.getDefiningOp<zero::QuantizeBlocksOp>(); op && op->use_empty())
           op->erase(); // each is in one place of the map
-    stored.clear();
+    stored.clear();    // the pass runs on one stage after another
+    replaced.clear();
   }
 
   par::MeshAttr mesh;
