@@ -34,11 +34,9 @@ inline llvm::SmallVector<mlir::StringAttr> requireGroupedAxes(mlir::ModuleOp mod
 /// its sequences has several ranks. `what` says which stage asks, and what it splits. `hpz` above 1: as requireGroupedAxes.
 inline llvm::SmallVector<mlir::StringAttr>
 requireShardingAxes(mlir::ModuleOp module, const llvm::Twine &what, int64_t hpz) {
-  if (hpz > 1)
-    return requireGroupedAxes(module, hpz);
   llvm::SmallVector<mlir::StringAttr> axes = shardingAxes(par::MeshAttr::of(module));
   if (!axes.empty())
-    return axes;
+    return hpz > 1 ? requireGroupedAxes(module, hpz) : axes;
   llvm::SmallVector<std::string> names; // that of the state first
   for (const par::AxisRow &row : llvm::reverse(par::kAxes))
     if (row.splits == par::Splits::Batch)

@@ -193,7 +193,7 @@ def ZeroQuantizeGathersPass : Pass<"zero-quantize-gathers", "::mlir::ModuleOp"> 
     Phase: overlap.
 
     A shard is quantized where it is read, once per step, and dequantized right before its first use, so that the gather between them can
-    be hidden. A shard that does not hold whole blocks is gathered as it is, and rounded afterwards; what is not gathered is rounded where
+    be hidden. Of a shard that later passes gather again (hpZ's secondary copy), the 8-bit numbers and scales are saved. A shard that does not hold whole blocks is gathered as it is, and rounded afterwards; what is not gathered is rounded where
     it is read.
 
     ```mlir
