@@ -136,8 +136,9 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
 /// One case for each row of partita/Memory/Ledger.h, in its order.
 def Rt_MemoryKind : I32EnumAttr<"MemoryKind", "what memory is used for", [
   I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"State", 1, "state">, I32EnumAttrCase<"Gathered", 2, "gathered">,
-  I32EnumAttrCase<"Gradient", 3, "gradient">, I32EnumAttrCase<"Activation", 4, "activation">,
-  I32EnumAttrCase<"Communication", 5, "communication">, I32EnumAttrCase<"Workspace", 6, "workspace">]> {
+  I32EnumAttrCase<"Secondary", 3, "secondary">, I32EnumAttrCase<"Gradient", 4, "gradient">,
+  I32EnumAttrCase<"Activation", 5, "activation">, I32EnumAttrCase<"Communication", 6, "communication">,
+  I32EnumAttrCase<"Workspace", 7, "workspace">]> {
   let cppNamespace = "::partita::rt";
   let genSpecializedAttr = 0;
 }

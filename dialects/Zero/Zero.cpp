@@ -45,6 +45,13 @@ RankedTensorType partita::zero::shardType(Type full, ArrayRef<StringAttr> axes,
   return succeeded(shard) ? *shard : RankedTensorType();
 }
 
+bool partita::zero::isSecondaryCopy(Type gathered, StringAttr axis) {
+  if (!isa<RankedTensorType>(gathered) || !par::splitsBatch(axis))
+    return false;
+  Layout layout = Layout::of(gathered);
+  return !layout.flat.empty() && par::splitsBatch(layout.flat.back());
+}
+
 RankedTensorType partita::zero::scalesType(Type type, int64_t block, par::MeshAttr mesh) {
   auto tensor = cast<RankedTensorType>(type);
   Layout layout = Layout::of(type);

@@ -22,6 +22,9 @@ llvm::SmallVector<mlir::StringAttr> shardingAxes(par::MeshAttr mesh);
 /// that the value's own op reports).
 mlir::RankedTensorType shardType(mlir::Type full, llvm::ArrayRef<mlir::StringAttr> axes,
                                  par::MeshAttr mesh);
+/// Is it what the gather of a parameter over this axis, between groups of data-parallel ranks, leaves: a shard within a
+/// group still (ZeRO++'s hpZ)? Shards are over two axes that split the batch only there.
+bool isSecondaryCopy(mlir::Type gathered, mlir::StringAttr axis);
 /// Returns the type of the scales of a value's blocks of so many elements: a shard of it has a shard of them;
 /// null if a rank, or the shard, holds no whole blocks.
 mlir::RankedTensorType scalesType(mlir::Type type, int64_t block, par::MeshAttr mesh);

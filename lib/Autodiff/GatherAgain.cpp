@@ -4,7 +4,9 @@
 // lives from the forward pass to the backward pass, although its shard is all that a rank needs to
 // keep. So the backward pass gets the shard and its own gather right before the first use. This is
 // marked `again`, so that nothing joins it with the forward pass's. Exception: the first use comes
-// before the backward pass needs any other parameter (the classifier's weights). Cheap results
+// before the backward pass needs any other parameter (the classifier's weights). What was gathered
+// between groups of data-parallel ranks is saved too, as the secondary copy that hpZ gathers from
+// within a group (ZeRO++, arXiv 2306.10209). Cheap results
 // computed from a gathered activation (norms of a block with parallel branches) are recomputed from
 // the backward pass's gather, too. What a pipeline stage receives as shards is gathered only once,
 // since many layers share that value.
@@ -15,6 +17,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
 #include "lib/Autodiff/SavedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -78,7 +81,7 @@ private:
       auto gather = dyn_cast<GatherInterface>(op);
       if (gather && !gather.gathersParameters() && !op.getOperand(0).getDefiningOp<pipe::MoveOp>())
         activations.push_back(&op);
-      if (gather && gather.gathersParameters() && !isKept(&op))
+      if (gather && gather.gathersParameters() && !isKept(&op) && !isSecondaryCopy(&op))
         parameters.push_back(&op);
     }
     // Recomputed ops read parameters in the backward pass, so activations come first.
@@ -108,6 +111,12 @@ private:
     auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(gather, name)
                           : train::ParameterOp();
     return parameter && kept.contains(parameter);
+  }
+
+  static bool isSecondaryCopy(Operation *gather) {
+    auto collective = dyn_cast<CollectiveInterface>(gather);
+    return collective &&
+           zero::isSecondaryCopy(gather->getResult(0).getType(), collective.getAxisAttr());
   }
 
   llvm::SetVector<train::ParameterOp> kept;

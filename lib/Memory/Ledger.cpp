@@ -9,9 +9,13 @@ using namespace partita;
 using namespace partita::memory;
 
 static constexpr KindRow kRows[kKinds] = {
-    {"parameters", "#4e79a7", true},           {"optimizer states", "#a0cbe8", true},
-    {"gathered parameters", "#edc948", false}, {"gradients", "#f28e2b", false},
-    {"activations", "#59a14f", false},         {"communication buffers", "#e15759", false},
+    {"parameters", "#4e79a7", true},
+    {"optimizer states", "#a0cbe8", true},
+    {"gathered parameters", "#edc948", false},
+    {"secondary copies", "#ff9da7", false},
+    {"gradients", "#f28e2b", false},
+    {"activations", "#59a14f", false},
+    {"communication buffers", "#e15759", false},
     {"workspace", "#b07aa1", false},
 };
 

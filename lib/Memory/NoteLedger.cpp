@@ -165,7 +165,12 @@ static void markGathered(func::FuncOp function, FunctionPlan &plan) {
     for (Value full : op->getResults())
       if (auto found = plan.places.find(full);
           found != plan.places.end() && found->second.storage >= 0)
-        plan.storages[found->second.storage].kind = Kind::Gathered;
+        plan.storages[found->second.storage].kind =
+            gathers && !par::hasRole(op, par::Role::Update) &&
+                    zero::isSecondaryCopy(full.getType(),
+                                          cast<CollectiveInterface>(op).getAxisAttr())
+                ? Kind::Secondary
+                : Kind::Gathered;
   });
 }
 

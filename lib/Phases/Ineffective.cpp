@@ -147,6 +147,9 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"prefetch-bytes", kParametersStay},
     {"persistence-threshold", kParametersStay},
     {"gather-always", kGathersNothing},
+    {kHpz, kGathersNothing},
+    {kHpz, kKeepsAll},
+    {kHpz, kKeepsForStep},
     {"zero-quantized-weights", kSendsNoWeights},
     {"quantization-block", kAllExact},
     {"keep-exact", kAllExact},
@@ -205,5 +208,8 @@ std::optional<Ineffective> Plan::findIneffective() const {
   for (const auto &[option, idle] : kIneffective)
     if (idles(option, idle))
       return ineffective(option, idle);
+  if (get(kHpz) != "1" && !get("mesh").empty())
+    if (std::optional<std::string> problem = groupProblem())
+      return Ineffective{kHpz, *problem};
   return {};
 }

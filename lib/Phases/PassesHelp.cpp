@@ -26,6 +26,8 @@ static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
       if (findPlanOption(name)) // not another phase's passes, nor a hint
         options.insert(name);
     }
+  if (options.contains("mesh"))
+    options.insert(kHpz); // which makes two axes of one
   return options;
 }
 

@@ -89,7 +89,7 @@ static constexpr StringLiteral kPartition[] = {
 };
 
 static constexpr StringLiteral kParameters[] = {
-    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold} sync-each=${sync-each}}",
+    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold} sync-each=${sync-each} hpz=${zero-hpz-partition-size}}",
     "verify-phase{after=parameters}",
 };
 
@@ -115,7 +115,7 @@ static constexpr StringLiteral kOptimize[] = {
 };
 
 static constexpr StringLiteral kStates[] = {
-    "zero-shard-states{stage=${zero-stage}}",
+    "zero-shard-states{stage=${zero-stage} hpz=${zero-hpz-partition-size}}",
     "canonicalize",
     "zero-shard-gradients{stage=${zero-stage} sync-each=${sync-each}}",
     "canonicalize",
@@ -301,6 +301,8 @@ std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofS
 StringRef partita::contractOf(const Phase &phase) { return phase.passes.back(); }
 
 bool partita::reads(const Phase &phase, StringRef option) {
+  if (option == kHpz && reads(phase, "mesh")) // in which it makes two axes of one
+    return true;
   return llvm::any_of(phase.passes, [&](StringRef pass) {
     return pass.contains(("${" + option + "}").str()) || pass.contains(("${" + option + ".").str());
   });

@@ -309,12 +309,62 @@ StringRef Plan::get(StringRef name) const {
   return option ? StringRef(option->initial) : StringRef();
 }
 
+/// hpZ makes these of dp: between groups of ranks, and within them.
+static constexpr StringLiteral kGroups = par::axisThatSplits(par::Splits::Batch), kGroup = "fsdp";
+
+int64_t Plan::ofGroup() const {
+  int64_t group = 1;
+  return get(kHpz).getAsInteger(10, group) || group == 1 || groupProblem() ? 1 : group;
+}
+
+/// Returns the sizes of groups that so many ranks can be cut into: "2 or 3 would".
+static std::string goodGroups(int64_t ranks) {
+  SmallVector<std::string> sizes;
+  for (int64_t size = 2; size < ranks; ++size)
+    if (ranks % size == 0)
+      sizes.push_back(std::to_string(size));
+  return sizes.empty() ? llvm::formatv("no number but 1 (off) and {0} (all) would", ranks).str()
+                       : llvm::join(sizes, " or ") + " would";
+}
+
+std::optional<std::string> Plan::groupProblem() const {
+  int64_t group = 1, ranks = 1, sharing = 1;
+  (void)get(kHpz).getAsInteger(10, group); // checked with the option
+  for (const auto &[axis, size] : mesh()) {
+    ranks = axis == kGroups ? size : ranks;
+    sharing = axis == kGroup ? size : sharing;
+  }
+  if (sharing > 1)
+    return llvm::formatv(
+        "fsdp={0} keeps the state within groups of {0} ranks already, which no gather leaves; leave one of "
+        "them out, and give all {1} data-parallel ranks as dp",
+        sharing, ranks * sharing);
+  if (ranks == 1)
+    return "has no effect without data parallelism (--mesh dp=4): no gather leaves a group of one rank";
+  if (ranks % group != 0)
+    return llvm::formatv("{0} does not divide the {1} ranks of dp into groups; {2}", group, ranks,
+                         goodGroups(ranks));
+  if (ranks == group)
+    return llvm::formatv(
+        "has no effect on the {0} ranks of dp, which are one group of {0}: no gather leaves it",
+        ranks);
+  return std::nullopt;
+}
+
 /// The number of stages, the place of their axis among the axes, and the other axes as text: the
 /// mesh of the program, which is that of one stage.
 static std::tuple<int64_t, int64_t, std::string> splitMesh(const Plan &plan) {
   int64_t stages = 1, place = 0;
   SmallVector<std::string> others;
+  int64_t group = plan.ofGroup();
   for (const auto &[axis, size] : plan.mesh()) {
+    if (group > 1 && axis == kGroups) {
+      others.push_back(axis + "=" + std::to_string(size / group));
+      others.push_back(kGroup.str() + "=" + std::to_string(group));
+      continue;
+    }
+    if (group > 1 && axis == kGroup) // of one rank
+      continue;
     if (!par::splits(axis, par::Splits::Program)) {
       others.push_back(axis + "=" + std::to_string(size));
       continue;

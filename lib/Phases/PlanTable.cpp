@@ -74,6 +74,10 @@ static constexpr PlanOption kOptions[] = {
     {"keep-exact", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that --zero-quantized-weights leaves exact: glob patterns over their names",
      /*unpartitioned=*/nullptr},
+    {kHpz, PlanOption::Integer, "H", "1", 1, 65536,
+     "at stage 3, keep from the forward to the backward pass what groups of H consecutive ranks of dp need (a node's, say), "
+     "1/H of the parameters per rank, so that the backward pass gathers within groups alone (ZeRO++'s hpZ); 1: off",
+     /*unpartitioned=*/"1", /*ofTraining=*/true},
     {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
      "patterns over their names",

@@ -58,11 +58,16 @@ private:
     return first == second && provenance::isBackward(a) == provenance::isBackward(b);
   }
 
-  /// Returns the gather over another axis whose result this one alone gathers, or null.
+  /// Returns the gather over another axis whose result this one gathers, and no other of the same pass, or null.
   static zero::GatherOp innerOf(zero::GatherOp op) {
     auto inner = op.getShards()[0].getDefiningOp<zero::GatherOp>();
-    bool belongs = inner && inner.getShards().size() == 1 && inner->hasOneUse() &&
-                   inner->getBlock() == op->getBlock();
+    auto isLater =
+        [&](Operation *user) { // gathers the secondary copy for the backward pass, or saves it
+          auto gather = dyn_cast<zero::GatherOp>(user);
+          return user == op || isa<train::YieldOp>(user) || (gather && gather.getAgain());
+        };
+    bool belongs = inner && inner.getShards().size() == 1 && inner.getAgain() == op.getAgain() &&
+                   inner->getBlock() == op->getBlock() && llvm::all_of(inner->getUsers(), isLater);
     return belongs ? inner : zero::GatherOp();
   }
 
@@ -76,15 +81,18 @@ private:
 
   void run(Block *block) {
     llvm::DenseSet<Operation *> inner;
+    parameters.clear();
     for (auto op : block->getOps<zero::GatherOp>())
       if (op.getShards().size() == 1 && innerOf(op))
         inner.insert(innerOf(op));
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
-      if (op.getShards().size() == 1 && !inner.contains(op) &&
-          train::parameterReadBy(op.getShards()[0]))
-        if (Operation *use = analysis::firstUse(op))
-          gathers.push_back({use, op});
+      if (op.getShards().size() == 1 && !inner.contains(op))
+        if (FlatSymbolRefAttr parameter = train::parameterReadBy(op.getShards()[0]))
+          if (Operation *use = analysis::firstUse(op)) {
+            gathers.push_back({use, op});
+            parameters[op] = parameter;
+          }
     if (gathers.empty())
       return;
     llvm::sort(gathers, [](auto a, auto b) {
@@ -131,7 +139,7 @@ private:
 
   void elideWhatIsAlive(Bucket &bucket, Operation *moment) {
     llvm::erase_if(bucket.members, [&](zero::GatherOp op) {
-      Value shard = op.getShards()[0], full = fullTensors.lookup(train::parameterReadBy(shard));
+      Value shard = op.getShards()[0], full = fullTensors.lookup(parameters.lookup(op));
       if (always || !op.getAgain() || !full || full.getType() != op->getResult(0).getType() ||
           !livesAt(full, moment))
         return false;
@@ -189,13 +197,16 @@ private:
                                          first.getAgainAttr(), first.getInt8BlockAttr());
     for (auto [op, full] : llvm::zip(members, joined.getFull())) {
       Operation *single = op;
-      fullTensors[train::parameterReadBy(single->getOperand(0))] = full;
+      if (FlatSymbolRefAttr parameter = parameters.lookup(single))
+        fullTensors[parameter] = full;
       single->getResult(0).replaceAllUsesWith(full);
       single->erase();
     }
   }
 
   llvm::DenseMap<Attribute, Value> fullTensors; ///< by parameter, gathered so far
+  /// What each gather of a full parameter gathers; joined gathers don't tell any more.
+  llvm::DenseMap<Operation *, FlatSymbolRefAttr> parameters;
 };
 
 } // namespace

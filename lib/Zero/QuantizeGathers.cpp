@@ -91,6 +91,8 @@ private:
     Stored &known = stored[{shard, block}];
     if (known.values)
       return known;
+    if (Stored earlier = savedInBits(shard, block); earlier.values)
+      return stored[{shard, block}] = earlier;
     if (Stored inner = throughGather(shard, block, of); inner.values)
       return stored[{shard, block}] = inner;
     OpBuilder builder(of);
@@ -104,11 +106,12 @@ private:
     return stored[{shard, block}] = {op.getValues(), op.getScales()};
   }
 
-  /// If the shard is gathered over another axis, and nothing else uses what that gathers: all that it gathers, in 8 bits.
+  /// If the shard is gathered over another axis, and nothing uses what that gathers but gathers of 8 bits (the backward pass's
+  /// from hpZ's secondary copy, too, which then is in 8 bits): all that it gathers, in 8 bits.
   Stored throughGather(Value shard, int64_t block, Operation *of) {
     auto inner = shard.getDefiningOp<zero::GatherOp>();
     if (!inner || inner.getInt8Block() || !inner.gathersParameters() ||
-        !llvm::all_of(inner->getUsers(), [&](Operation *user) { return user == of; }))
+        !llvm::all_of(inner->getResults(), [&](Value each) { return isGatheredLike(each, of); }))
       return {};
     OpBuilder builder(inner);
     SmallVector<Gathered> all;
@@ -121,6 +124,46 @@ private:
     for (auto [each, made] : llvm::zip_equal(all, gatherStored(builder, inner, all)))
       stored[{each.full, block}] = made;
     return stored[{shard, block}];
+  }
+
+  /// If the shard is what a pass of its own gets of the forward pass, which has it in 8 bits: that, saved in its place.
+  Stored savedInBits(Value shard, int64_t block) {
+    auto loop = dyn_cast_or_null<train::AccumulateOp>(shard.getParentBlock()->getParentOp());
+    Value made = train::forwardOf(shard);
+    auto found = stored.find({made, block});
+    if (!loop || made == shard || found == stored.end() || !found->second.values)
+      return {};
+    Stored source = found->second;
+    unsigned reader = loop.numberOf(*shard.getParentRegion());
+    saving.insert(loop);
+    return {loop.save(source.values, reader), loop.save(source.scales, reader)};
+  }
+
+  /// Is the shard only gathered like that, by later passes that it is saved for, too?
+  static bool isGatheredLike(Value shard, Operation *of) {
+    return llvm::all_of(shard.getUses(), [&](OpOperand &use) {
+      auto yield = dyn_cast<train::YieldOp>(use.getOwner());
+      auto loop = yield ? yield->getParentOfType<train::AccumulateOp>() : train::AccumulateOp();
+      if (!loop)
+        return gathersLike(use.getOwner(), of);
+      unsigned pass = loop.numberOf(*yield->getParentRegion()), passes = loop->getNumRegions();
+      auto saved = llvm::find(loop.getSaved(pass), shard);
+      if (saved == loop.getSaved(pass).end())
+        return false;
+      unsigned number = loop.countSavedBefore(pass) + (saved - loop.getSaved(pass).begin());
+      for (unsigned reader = pass + 1; reader < passes; ++reader)
+        if (!llvm::all_of(loop.getSavedArgument(number, reader).getUsers(),
+                          [&](Operation *user) { return gathersLike(user, of); }))
+          return false;
+      return true;
+    });
+  }
+
+  /// Does it gather over the same axis, rounding to 8 bits? Then it is replaced as that one is.
+  static bool gathersLike(Operation *user, Operation *of) {
+    auto gather = dyn_cast<zero::GatherOp>(user);
+    return gather && gather.getInt8Block() &&
+           gather.getAxisAttr() == cast<zero::GatherOp>(of).getAxisAttr();
   }
 
   /// Like the gather, of other shards.
@@ -205,19 +248,27 @@ private:
   /// Erases gathers that others have replaced, and what was quantized for a gather that stays. Only now: `stored` finds
   /// ops by their results.
   void eraseUnused() {
-    for (Operation *op : replaced) // those over the last axis first
+    SmallVector<Operation *> inner; // of gathers after them in the list, the backward pass's too
+    for (Operation *op : replaced)
+      op->use_empty() ? op->erase() : inner.push_back(op);
+    for (train::AccumulateOp loop : saving) // exact shards that were saved
+      loop.simplifySaved();
+    for (Operation *op : inner)
       if (op->use_empty())
         op->erase();
     for (auto &[shard, made] : stored)
       if (made.values)
         if (auto op = made.values.getDefiningOp<zero::QuantizeBlocksOp>(); op && op->use_empty())
           op->erase(); // each is in one place of the map
-    stored.clear();
+    stored.clear();    // the pass runs on one stage after another
+    replaced.clear();
+    saving.clear();
   }
 
   par::MeshAttr mesh;
   llvm::MapVector<std::pair<Value, int64_t>, Stored> stored;
   llvm::SetVector<Operation *> replaced;
+  llvm::SetVector<train::AccumulateOp> saving; ///< 8 bits for later passes
 };
 
 } // namespace

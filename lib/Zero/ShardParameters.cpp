@@ -46,7 +46,7 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     if (stage < 3)
       return;
     mesh = par::MeshAttr::of(module);
-    axes = zero::requireShardingAxes(module, "zero stage 3 splits the parameters");
+    axes = zero::requireShardingAxes(module, "zero stage 3 splits the parameters", hpz);
     if (axes.empty())
       return signalPassFailure();
     SmallVector<train::ReadOp> reads;

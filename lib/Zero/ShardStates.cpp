@@ -35,8 +35,8 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     if (stage < 1)
       return;
     mesh = par::MeshAttr::of(module);
-    axes = zero::requireShardingAxes(module, "zero stage " + Twine(stage.getValue()) +
-                                                 " splits the optimizer's states");
+    axes = zero::requireShardingAxes(
+        module, "zero stage " + Twine(stage.getValue()) + " splits the optimizer's states", hpz);
     if (axes.empty())
       return signalPassFailure();
     SmallVector<train::OptimizerInterface> updates;

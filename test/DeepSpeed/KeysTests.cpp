@@ -85,7 +85,7 @@ static constexpr StringLiteral kAll[] = {
         "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0.001, "warmup_max_lr": 0.1,
           "warmup_num_steps": 10, "warmup_type": "linear", "total_num_steps": 100}},
         "zero_optimization": {"stage": 3, "reduce_bucket_size": 1e6, "mics_shard_size": 2,
-          "stage3_prefetch_bucket_size": 1e5, "zero_quantized_weights": true, "stage3_param_persistence_threshold": 1e4,
+          "stage3_prefetch_bucket_size": 1e5, "zero_quantized_weights": true, "zero_hpz_partition_size": 2, "stage3_param_persistence_threshold": 1e4,
           "offload_optimizer": {"device": "cpu", "ratio": 1.0}, "offload_param": {"device": "cpu"}},
         "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true,
           "contiguous_memory_optimization": true, "number_checkpoints": 4},

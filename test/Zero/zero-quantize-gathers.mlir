@@ -106,4 +106,53 @@ module attributes {par.mesh = #par.mesh<dp = 2, cp = 2>} {
     %y = tx.neg %a : (tensor<4x8xf32>) -> tensor<4x8xf32>
     return %y : tensor<4x8xf32>
   }
+
+  // hpZ's secondary copy, which the backward pass gathers within the group, is in 8 bits; no exact gather is left.
+  // CHECK-LABEL: func.func @secondary
+  // CHECK: %[[Q:.*]], %[[S:.*]] = zero.quantize_blocks %{{.*}} by 8
+  // CHECK-NEXT: %[[Q1:.*]] = zero.gather %[[Q]] over "dp"
+  // CHECK-NEXT: %[[S1:.*]] = zero.gather %[[S]] over "dp"
+  // CHECK-NEXT: zero.gather %[[Q1]] over "cp" because
+  // CHECK-NEXT: zero.gather %[[S1]] over "cp" because
+  // CHECK: tx.neg
+  // CHECK-NEXT: zero.gather %[[Q1]] over "cp" again
+  // CHECK-NEXT: zero.gather %[[S1]] over "cp" again
+  // CHECK-NOT: zero.gather
+  // CHECK: return
+  func.func @secondary() -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+    %a = train.read @a : tensor<8xf32, #par.place<[4, 8], flat [cp, dp]>>
+    %1 = zero.gather %a over "dp" because "parameter" : tensor<8xf32, #par.place<[4, 8], flat [cp, dp]>> -> tensor<16xf32, #par.place<[4, 8], flat [cp]>>
+    %2 = zero.gather %1 over "cp" in int8 blocks of 8 because "parameter" : tensor<16xf32, #par.place<[4, 8], flat [cp]>> -> tensor<4x8xf32>
+    %y = tx.neg %2 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %3 = zero.gather %1 over "cp" again in int8 blocks of 8 because "parameter" : tensor<16xf32, #par.place<[4, 8], flat [cp]>> -> tensor<4x8xf32>
+    %z = tx.neg %3 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %y, %z : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+
+  // Between passes that stay apart (pipeline stages), too: what is saved is in 8 bits.
+  // CHECK-LABEL: func.func @saved
+  // CHECK: %[[Q1:.*]] = zero.gather %{{.*}} over "dp" {{.*}} -> tensor<16xi8
+  // CHECK-NEXT: %[[S1:.*]] = zero.gather %{{.*}} over "dp" {{.*}} -> tensor<2xf32
+  // CHECK-NOT: over "dp"
+  // CHECK: train.yield %{{.*}} saves %[[Q1]], %[[S1]] :
+  // CHECK-NEXT: } backward (%{{.*}}, %[[Q2:.*]], %[[S2:.*]]) {
+  // CHECK-NEXT: %[[Q3:.*]] = zero.gather %[[Q2]] over "cp" again
+  // CHECK-NEXT: %[[S3:.*]] = zero.gather %[[S2]] over "cp" again
+  // CHECK-NEXT: zero.dequantize_blocks %[[Q3]], %[[S3]] by 8
+  // CHECK-NOT: zero.gather
+  // CHECK: return
+  func.func @saved(%xs: tensor<1x4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) attributes {par.no_cotangents} {
+    %a = train.read @a : tensor<8xf32, #par.place<[4, 8], flat [cp, dp]>>
+    %s:2 = train.accumulate (%x = %xs) : (tensor<1x4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+      %1 = zero.gather %a over "dp" because "parameter" : tensor<8xf32, #par.place<[4, 8], flat [cp, dp]>> -> tensor<16xf32, #par.place<[4, 8], flat [cp]>>
+      %2 = zero.gather %1 over "cp" in int8 blocks of 8 because "parameter" : tensor<16xf32, #par.place<[4, 8], flat [cp]>> -> tensor<4x8xf32>
+      %y = tx.mul %x, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      train.yield %y : tensor<4x8xf32> saves %1 : tensor<16xf32, #par.place<[4, 8], flat [cp]>>
+    } backward (%x1, %c1) {
+      %3 = zero.gather %c1 over "cp" again in int8 blocks of 8 because "parameter" : tensor<16xf32, #par.place<[4, 8], flat [cp]>> -> tensor<4x8xf32>
+      %z = tx.mul %x1, %3 {train.backward} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+      train.yield %z : tensor<4x8xf32>
+    }
+    return %s#0, %s#1 : tensor<4x8xf32>, tensor<4x8xf32>
+  }
 }

@@ -5,6 +5,8 @@
 // RUN: partita-opt %s --split-input-file --zero-shard-parameters=strategy=full-shard | FileCheck %s
 // RUN: not partita-opt %s --zero-shard-parameters="stage=2 strategy=full-shard" 2>&1 | FileCheck %s --check-prefix=STAGE
 // STAGE: error: fsdp strategy full-shard is zero stage 3, the plan says stage 2; leave out one of the two
+// RUN: not partita-opt %s --split-input-file --zero-shard-parameters=hpz=3 2>&1 | FileCheck %s --check-prefix=HPZ
+// HPZ: error: hpz=3 expects a mesh with two axes that split the batch, the inner one of 3 ranks, as in dp=2,fsdp=3; this one is
 // KEEP-NOT: flat
 // BELOW-NOT: flat
 

@@ -45,8 +45,8 @@
 //                     alive there, as in "ledger"}
 //       "ledger":    persistent memory, [{"name", "kind", "bytes", "offset"}], and the arena of the
 //                     function "ledger_of", [{..., "function", "begin", "end", "place",
-//                     "place_number", "direction"}]; kind: gradient, activation, communication,
-//                     workspace; begin and end are the numbers of the first and last op during
+//                     "place_number", "direction"}]; kind: gathered, secondary, gradient, activation,
+//                     communication, workspace; begin and end are the numbers of the first and last op during
 //                     which the bytes are in use
 
 #ifndef PARTITA_TOOLS_PROGRAM_H

@@ -117,7 +117,8 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
 
     Gathered parameters are treated the same way, except those whose names match a pattern of `keep`, and all of them with
     FSDP's strategy shard-grad-op: these are saved for the backward pass. So are the classifier's weights, with
-    which the forward pass ends and the backward pass begins, unless `always`.
+    which the forward pass ends and the backward pass begins, unless `always`. Of a parameter that is gathered between groups of
+    data-parallel ranks and then within them (hpZ), the first gather is not repeated: its result, the secondary copy, is saved.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's strategy">,
                  ListOption<"keep", "keep", "std::string",

@@ -53,6 +53,9 @@ struct PlanOption {
   bool ofTraining = false;
 };
 
+/// The plan option that makes two axes of data parallelism: groups of so many ranks, and the ranks of a group.
+constexpr llvm::StringLiteral kHpz = "zero-hpz-partition-size";
+
 llvm::ArrayRef<PlanOption> planOptions();
 const PlanOption *findPlanOption(llvm::StringRef name);
 
@@ -91,8 +94,13 @@ public:
   ///     mesh.ranks    the other axes
   ///     ring-ranks    the ranks that may share a sequence in a ring, as far as the mesh is known
   std::string textFor(llvm::StringRef placeholder) const;
-  /// Returns the axes of the mesh and their sizes, outermost first.
+  /// Returns the axes of --mesh and their sizes, outermost first; with hpZ the ranks' mesh has one more.
   std::vector<std::pair<std::string, int64_t>> mesh() const;
+  /// Returns the number of ranks in a group of hpZ, 1 without it: the ranks' mesh then has the axes dp, between groups,
+  /// and fsdp, within them, in place of dp.
+  int64_t ofGroup() const;
+  /// Returns why the data-parallel ranks are not such groups; nothing if they are. Not for a size of 1, which is off.
+  std::optional<std::string> groupProblem() const;
   /// Returns the number of pipeline stages.
   int64_t stages() const;
   /// Sets a value that checkPlanValue accepts.

@@ -23,6 +23,9 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
     gathered for all micro-batches, and its gradient is reduced once, after the loop. Parameters of at most `keep` elements per rank stay
     full (`zero-shard-states` then shards their update). Below stage 3 the pass does nothing.
 
+    With `hpz` (ZeRO++'s hierarchical partitioning) the parameter is a shard over both axes that split the batch. It is gathered between
+    groups first, then within: what the first gather leaves is the group's secondary copy, from which `gather-again` gathers.
+
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
     %1 = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
@@ -36,7 +39,8 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
                  Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must agree with it">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay full">,
-                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: gathers before loops">];
+                 Option<"syncEach", "sync-each", "std::string", "\"micro-batch\"", "step: gathers before loops">,
+                 Option<"hpz", "hpz", "int64_t", "1", "above 1: the batch is split over two axes, the inner one of so many ranks, and the state over both">];
   let statistics = [Statistic<"gathers", "gathers", "gathers inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
@@ -66,7 +70,8 @@ def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
     train.write @w, %full
     ```
   }];
-  let options = [Option<"stage", "stage", "int64_t", "1", "0: nothing; from 1 on: updates and states">];
+  let options = [Option<"stage", "stage", "int64_t", "1", "0: nothing; from 1 on: updates and states">,
+                 Option<"hpz", "hpz", "int64_t", "1", "above 1: the batch is split over two axes, the inner one of so many ranks, and the state over both">];
   let statistics = [Statistic<"sharded", "sharded", "updates sharded over the ranks">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
@@ -188,7 +193,7 @@ def ZeroQuantizeGathersPass : Pass<"zero-quantize-gathers", "::mlir::ModuleOp"> 
     Phase: overlap.
 
     A shard is quantized where it is read, once per step, and dequantized right before its first use, so that the gather between them can
-    be hidden. A shard that does not hold whole blocks is gathered as it is, and rounded afterwards; what is not gathered is rounded where
+    be hidden. Of a shard that later passes gather again (hpZ's secondary copy), the 8-bit numbers and scales are saved. A shard that does not hold whole blocks is gathered as it is, and rounded afterwards; what is not gathered is rounded where
     it is read.
 
     ```mlir

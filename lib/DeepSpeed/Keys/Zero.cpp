@@ -15,7 +15,8 @@ using namespace partita::config;
 static constexpr StringLiteral kStage = ZERO "stage", kReduce = ZERO "reduce_bucket_size",
                                kPrefetch = ZERO "stage3_prefetch_bucket_size",
                                kPersistence = ZERO "stage3_param_persistence_threshold",
-                               kShard = ZERO "mics_shard_size";
+                               kShard = ZERO "mics_shard_size",
+                               kGroup = ZERO "zero_hpz_partition_size";
 
 static constexpr Key kZeroRows[] = {
     {"zero_optimization", checkedBlock, "{}", Obeyed,
@@ -83,9 +84,9 @@ static constexpr Key kZeroRows[] = {
      "DeepSpeed has removed it too; use \"stage\": 1"},
     {ZERO "round_robin_gradients", boolean, "false", NoEffect,
      "every rank copies its own shards, which are equally large"},
-    {ZERO "zero_hpz_partition_size", integer(1), "1", Refused,
-     "there is no second, smaller sharding group (ZeRO++); --mesh dp=NODES,fsdp=RANKS keeps all "
-     "shards within groups"},
+    {kGroup, integer(1), "1", Obeyed,
+     "at stage 3: the backward pass gathers within groups of so many consecutive ranks of dp, from a "
+     "secondary copy (of 8 bits with zero_quantized_weights)"},
     {ZERO "zero_quantized_weights", boolean, "false", Obeyed,
      "matrices are gathered in 8 bits with a scale per block, frozen ones too"},
     {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
@@ -225,6 +226,19 @@ static bool resolveQuantization(Resolver &r) {
   return true;
 }
 
+/// Whether the size divides the ranks is the plan's to say.
+static bool resolveGroups(Resolver &r) {
+  if (!r.has(kGroup) || r.integer(kGroup) == 1)
+    return true;
+  int64_t size = r.integer(kGroup), ranks = r.dataParallel();
+  if (r.stage == 3 && ranks > 1 && ranks != size)
+    return r.set(kGroup, "zero-hpz-partition-size", std::to_string(size));
+  r.idle(kGroup, r.stage != 3 ? "parameters are gathered at stage 3 alone"
+                 : ranks == 1 ? "one data-parallel rank keeps all"
+                              : "all data-parallel ranks are one group, which no gather leaves");
+  return true;
+}
+
 static bool checkShardSize(Resolver &r) {
   int64_t size = r.integer(kShard), fsdp = r.size("fsdp");
   if (!r.has(kShard) || size == -1 || size == fsdp)
@@ -247,5 +261,6 @@ bool partita::config::resolveZero(Resolver &r) {
                                           "): gradients are sharded; leave sparse_gradients out");
   if (r.word("gradient_allreduce_op") != "mean") // refused by its row
     return false;
-  return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r) && resolveQuantization(r);
+  return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r) && resolveQuantization(r) &&
+         resolveGroups(r);
 }

@@ -20,6 +20,7 @@
 #include "tools/partita/Program.h"
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Report/FlopsText.h"
+#include "tools/partita/Report/LevelsText.h"
 #include "tools/partita/Report/MemoryPicture.h"
 #include "tools/partita/Report/MemoryText.h"
 #include "tools/partita/Report/SchedulePicture.h"
@@ -28,7 +29,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
-#include <map>
 #include <set>
 
 using namespace llvm;
@@ -48,6 +48,10 @@ struct ExplainOptions {
   Plan plan;
   ConfigOptions config;
   Expectations expectations;
+  int64_t ranksPerNode = 0; ///< 0: a group of hpZ, if the plan has groups
+  /// Of the same plan without ZeRO++'s compression.
+  std::vector<Collective> exact;
+  std::optional<json::Object> exactManifest;
 };
 } // namespace
 
@@ -79,37 +83,10 @@ static std::string nameList(const json::Array &names) {
 /// The groups of a communicator, the last axis of the mesh varying fastest: "0,1 | 2,3".
 static std::string groupsOf(const json::Object &manifest, const json::Object &communicator,
                             size_t most) {
-  std::set<std::string> along;
-  if (const json::Array *axes = communicator.getArray("axes"))
-    for (const json::Value &axis : *axes)
-      along.insert(axis.getAsString().value_or("").str());
-  const json::Array *stages = communicator.getArray("stages");
-  std::vector<const json::Object *> mesh = objects(manifest.getArray("mesh"));
-  int64_t ranks = 1;
-  for (const json::Object *axis : mesh)
-    ranks *= std::max<int64_t>(number(*axis, "size"), 1);
-  std::vector<std::string> groups;           // in the order of their first ranks
-  std::map<std::vector<int64_t>, size_t> at; // by the coordinates that a group has in common
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    std::vector<int64_t> common;
-    bool takesPart = true;
-    int64_t rest = rank;
-    for (const json::Object *axis : llvm::reverse(mesh)) {
-      int64_t size = std::max<int64_t>(number(*axis, "size"), 1), coordinate = rest % size;
-      rest /= size;
-      if (!along.count(text(*axis, "axis")))
-        common.push_back(coordinate);
-      else if (stages) // of the one axis that they are along
-        takesPart = llvm::is_contained(*stages, json::Value(coordinate));
-    }
-    if (!takesPart)
-      continue;
-    auto [group, isNew] = at.try_emplace(common, groups.size());
-    if (isNew)
-      groups.emplace_back();
-    std::string &list = groups[group->second];
-    list += (list.empty() ? "" : ",") + std::to_string(rank);
-  }
+  std::vector<std::string> groups;
+  for (const std::vector<int64_t> &ranks : rankGroups(manifest, communicator))
+    groups.push_back(
+        llvm::join(llvm::map_range(ranks, [](int64_t rank) { return std::to_string(rank); }), ","));
   bool shortened = groups.size() > most;
   return llvm::join(ArrayRef(groups).take_front(most), " | ") + (shortened ? " | ..." : "");
 }
@@ -179,6 +156,9 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   picture("memory-picture", "draws memory over the step's ops, stacked by kind", o.picture);
   picture("schedule-picture", "draws the schedule of the pipeline stages by the clock of op costs",
           o.schedulePicture);
+  options.integer("ranks-per-node", "N", o.ranksPerNode, 0, 65536,
+                  "what nodes of N consecutive ranks send within them and between them; 0: "
+                  "--zero-hpz-partition-size's groups are nodes");
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   declareWarningsAsErrors(options, o.warningsAsErrors);
   return options.parse(arguments);
@@ -227,6 +207,30 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   return manifest;
 }
 
+/// The plan options of ZeRO++, which change what is sent, and not the mesh and the stage.
+static constexpr StringLiteral kCompressing[] = {kHpz, "zero-quantized-weights",
+                                                 "quantization-block", "keep-exact"};
+
+/// Explains the model without ZeRO++'s options, for comparison.
+static bool explainExact(ExplainOptions &o, mlir::ModuleOp model, int first) {
+  Plan plan = o.plan;
+  for (StringRef option : kCompressing)
+    plan.set(option, findPlanOption(option)->initial);
+  bool same = llvm::all_of(
+      kCompressing, [&](StringRef option) { return plan.get(option) == o.plan.get(option); });
+  bool printsLevels =
+      (o.ranksPerNode > 0 || o.plan.get(kHpz) != "1") && !o.asJson && !o.plansMemory() && !o.flops;
+  if (same || !printsLevels || first > phaseIndex("precision"))
+    return true;
+  mlir::OwningOpRef<mlir::ModuleOp> module = model.clone();
+  (*module)->setAttr(train::TrainDialect::kPlan, plan.toAttribute(module->getContext()));
+  if (failed(runPhases(*module, first, phaseIndex("overlap"), plan)))
+    return false;
+  o.exact = analysis::collectivesOf(*module);
+  o.exactManifest = describeModel(o, *module, o.exact);
+  return true;
+}
+
 /// Runs the phases after which the collectives and, if requested, the memory are final.
 static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
   mlir::OwningOpRef<mlir::ModuleOp> module =
@@ -242,7 +246,8 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
   session.tellGuesses(*module, o.plan);
-  if (failed(
+  if (!explainExact(o, *module, first) ||
+      failed(
           runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)) ||
       session.hasFailed())
     return std::nullopt;
@@ -360,6 +365,23 @@ static void printCommunication(const json::Object &manifest, ArrayRef<Collective
   }
 }
 
+/// Returns the number of ranks of a node: as the user says, else of one group of hpZ with all its ranks of the axes further in; 0 if there are none.
+static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
+  if (o.ranksPerNode > 0)
+    return o.ranksPerNode;
+  const json::Object *plan = manifest.getObject("plan");
+  if ((plan ? plan->getString(kHpz).value_or("1") : o.plan.get(kHpz)) == "1")
+    return 0;
+  int64_t ranks = 1;
+  std::vector<const json::Object *> mesh = objects(manifest.getArray("mesh"));
+  for (const json::Object *axis : llvm::reverse(mesh)) {
+    ranks *= number(*axis, "size");
+    if (text(*axis, "axis") == "fsdp")
+      break;
+  }
+  return ranks;
+}
+
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives,
                       const std::optional<stages::Timeline> &timeline, const ExplainOptions &o) {
   bool all = o.all;
@@ -374,6 +396,9 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   if (timeline)
     printTimeline(outs(), *timeline, waits, all);
   printCommunication(manifest, collectives, all);
+  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty())
+    printLevels(outs(), manifest, collectives, Census::mainFunction(collectives), node, o.exact,
+                o.exactManifest ? &*o.exactManifest : nullptr);
   if (all)
     explainCalls(manifest);
   printTransfers(manifest);
@@ -487,6 +512,10 @@ int partita::tool::explainMain(Arguments arguments) {
   if (!noted)
     return session.fail(o.subject + ": " + toString(noted.takeError()));
   const std::vector<Collective> &collectives = *noted;
+  if (int64_t ranks = number(*manifest, "ranks"); o.ranksPerNode > 0 && ranks % o.ranksPerNode != 0)
+    return session.fail(
+        formatv("--ranks-per-node: the {0} ranks are not nodes of {1} each", ranks, o.ranksPerNode)
+            .str());
   std::string model = manifest->getString("model").value_or(o.subject).str();
   for (const std::vector<Collective> &ofStage : byStage(collectives))
     if (!o.expectations.hold(
