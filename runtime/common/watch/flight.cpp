@@ -100,9 +100,8 @@ namespace {
 /// A file, written through a buffer without allocating memory.
 class FlightFile {
 public:
-  explicit FlightFile(const char *path)
-      : descriptor(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)),
-        problem(descriptor < 0 ? errno : 0) {}
+  /// `opened`: what open() has returned just now.
+  explicit FlightFile(int opened) : descriptor(opened), problem(opened < 0 ? errno : 0) {}
   /// Returns the error of the first call that has failed, or 0.
   int end() {
     flush();
@@ -242,6 +241,17 @@ void makeFolders(char (&path)[PATH_MAX]) {
     }
 }
 
+/// Opens the file, in its folder. Another rank that fails may remove a folder that is empty and that its start made.
+int openFile(char (&path)[PATH_MAX]) {
+  constexpr int kTries = 3;
+  int descriptor = -1;
+  for (int i = 0; i < kTries && descriptor < 0 && (i == 0 || errno == ENOENT); ++i) {
+    makeFolders(path);
+    descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  }
+  return descriptor;
+}
+
 /// Prints that a file is not all there; allocates nothing.
 void sayIncomplete(const char *path, int problem) {
   const char *why = strerrordesc_np(problem),
@@ -263,8 +273,7 @@ static void writeFile(const FlightRing &ring, int rank, const char *name, const 
   putPath(path, rank);
   if (startIn(path) > startedAt)
     putPath(path, rank, "/earlier");
-  makeFolders(path);
-  FlightFile file(path);
+  FlightFile file(openFile(path));
   file << kStart;
   file.seconds(startedAt * 1000);
   file << ", \"rank\": " << int64_t(rank) << ", \"name\": ";
