@@ -32,10 +32,13 @@ namespace {
 int64_t lengthOf(Value value) { return par::Layout::of(value.getType()).shape[1]; }
 
 /// In which order the ranks have the sequences, if it matters.
-std::string orderOf(Operation *op, const par::Blocks &dealt) {
+template <typename Op> std::string orderOf(Op op, const par::Blocks &dealt) {
   if (dealt.mirrored)
     return "dealt in mirrored order";
-  auto why = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>(par::ParDialect::kInOrder);
+  if (op.getBias() && !op.getCausal())
+    return "in order: masks are part of a bias, so all scores are computed";
+  auto why = op->template getParentOfType<ModuleOp>()->template getAttrOfType<StringAttr>(
+      par::ParDialect::kInOrder);
   return why ? "in order, so ranks have unequal work: " + why.str() : std::string();
 }
 

@@ -29,13 +29,13 @@ module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
 // -----
 
 // Of what has no heads to deal out, ranks of an exchange need the same: the one key head is gathered, and the rows of a bias are split over cp alone;
-// of these each rank then takes those of its heads.
+// before, each rank takes those of its heads.
 // CHECK-LABEL: func.func @shared
+// CHECK: %[[HEADS:.*]] = par.narrow %{{.*}} over "ulysses" along 1 :
 // CHECK: %[[K:.*]] = par.all_gather %{{.*}} over "ulysses" along 1 :
 // CHECK-NOT: par.all_gather
-// CHECK: %[[ROWS:.*]] = par.narrow %{{.*}} over "cp" along 2 :
+// CHECK: %[[BIAS:.*]] = par.narrow %[[HEADS]] over "cp" along 2 :
 // CHECK: %[[Q:.*]] = par.all_to_all %{{.*}} over "ulysses" from 1 to 2 :
-// CHECK: %[[BIAS:.*]] = par.narrow %[[ROWS]] over "ulysses" along 1 :
 // CHECK: tx.attention %[[Q]], %[[K]], %[[K]] bias %[[BIAS]] scale {{.*}} ring "cp"
 module attributes {par.mesh = #par.mesh<cp = 2, ulysses = 2>} {
   train.parameter @wte : tensor<16x8xf32>
