@@ -53,12 +53,13 @@ int64_t bytesOf(mlir::TypeRange tensors);
 /// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
 int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ranks);
 
-/// Collectives that take another's place behind step `after` of training, with their bytes per rank as the
-/// runtime counts them.
+/// Collectives that take another's place behind step `after` of training, and before it in the steps that are not exact by `doubling`
+/// (partita_rt/one_bit_shapes.h), with their bytes per rank as the runtime counts them.
 struct LaterCollectives {
   int64_t after = 0;    ///< 0: there are none
   llvm::StringRef type; ///< of what is sent, as reports call it
   llvm::SmallVector<std::pair<CollectiveKind, int64_t>, 2> all = {};
+  int64_t doubling = 0;
 };
 
 /// A member of a table's attribute: `true` or `false` (Tables.td).

@@ -9,6 +9,7 @@
 #ifndef PARTITA_DIALECTS_INTERFACES_SCALAR_H
 #define PARTITA_DIALECTS_INTERFACES_SCALAR_H
 
+#include "runtime/include/partita_rt/one_bit_shapes.h"
 #include <algorithm>
 #include <cmath>
 
@@ -40,6 +41,11 @@ inline double fp8_scale(double max, double unit, double initial) {
   bool isAbove = 2 * std::frexp(max, &exponent) > 1.75;
   exponent += isAbove ? 0 : -1;
   return max == 0 ? initial : std::ldexp(unit, std::min(std::max(exponent, -50), 60));
+}
+/// Is step `step` of training one that sums exactly (partita_rt/one_bit_shapes.h)?
+inline bool exact_step(double step, double until, double doubling) {
+  return partita_rt::isExactStep(static_cast<int64_t>(step), static_cast<int64_t>(until),
+                                 static_cast<int64_t>(doubling));
 }
 } // namespace partita::scalar
 

@@ -60,11 +60,23 @@ LaterCollectives OneBitAllReduceOp::getLater() {
   };
   return {static_cast<int64_t>(getExact()),
           "bits",
-          {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)}};
+          {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)},
+          static_cast<int64_t>(getDoubling())};
 }
 
-/// Checks the number of the step and the last one that is exact.
-static LogicalResult verifySteps(Operation *op, Value t, int64_t exact) {
+int64_t OneBitAllReduceOp::getFirstExact() {
+  auto exact = static_cast<int64_t>(getExact()), doubling = static_cast<int64_t>(getDoubling());
+  int64_t steps = doubling == 0 ? exact : std::min(exact, doubling);
+  while (partita_rt::isExactStep(steps + 1, exact, doubling))
+    ++steps;
+  return steps;
+}
+
+/// Checks the number of the step and which steps are exact.
+static LogicalResult verifySteps(Operation *op, Value t, int64_t exact, int64_t doubling) {
+  if (doubling < 0)
+    return op->emitOpError() << "is exact in " << doubling
+                             << " steps of each interval, expected a number from 0 on";
   if (exact < 0)
     return op->emitOpError() << "is exact until step " << exact << ", expected a number from 0 on";
   auto type = cast<RankedTensorType>(t.getType());
@@ -83,7 +95,8 @@ static LogicalResult verifyBeta(Operation *op, const APFloat &beta) {
 
 LogicalResult OneBitAllReduceOp::verify() {
   if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
+                         static_cast<int64_t>(getDoubling()))))
     return failure();
   if (getOperands_().size() % 3 != 0 || getOperands_().empty() ||
       getOperands_().size() != getResults_().size())
@@ -121,7 +134,8 @@ LogicalResult OneBitAllReduceOp::verify() {
 
 LogicalResult OneBitTermOp::verify() {
   if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
+                         static_cast<int64_t>(getDoubling()))))
     return failure();
   std::optional<Layout> sum = sumOf(getTerm().getType(), getAxisAttr());
   if (!sum)
@@ -138,10 +152,16 @@ LogicalResult OneBitTermOp::verify() {
 
 LogicalResult OneBitMeanOp::verify() {
   if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()))))
+      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
+                         static_cast<int64_t>(getDoubling()))))
     return failure();
   if (Layout::of(getResult().getType()).kind(getAxisAttr()) != Kind::Invariant)
     return emitOpError() << "over " << getAxisAttr()
                          << " expects what its ranks have in full, found " << getResult().getType();
   return verifyBeta(*this, getBeta());
+}
+
+LogicalResult OneBitClipOp::verify() {
+  return verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
+                     static_cast<int64_t>(getDoubling()));
 }

@@ -12,9 +12,10 @@ include "dialects/Par/Par.td"
 def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface]> {
   let summary = "sum over the ranks of an axis, after the first steps with one bit per element: partial -> invariant";
   let description = [{
-    The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) with what its compression has left out so far. Operands: n values, the
+    The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with what its compression has left out so far. Operands: n values, the
     errors of this rank as their worker, and its errors as a server, of the chunk of every value that it sums up; then `t`, the number of
-    the step. Results: the sums, and the new errors. While t <= `exact`, it is `par.all_reduce`, and errors stay.
+    the step. Results: the sums, and the new errors. While t <= `exact`, it is `par.all_reduce`, and errors stay; with `doubling` k, in k steps of each interval
+    of 1, 2, 4, ... (partita_rt/one_bit_shapes.h) until then.
 
     Errors are states of a step. A worker's has the shape of the value, with a first dimension that the axis splits: of N ranks each has a
     row. A server's is a flat shard. So types, checkpoints and the interpreter know what each rank holds. The rows' sum is what compression owes;
@@ -31,13 +32,16 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
            : (tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
            -> (tensor<5xf32>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$operands_, AnyRankedTensor:$t, StrAttr:$axis, I64Attr:$exact, OptionalAttr<StrAttr>:$reason);
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands_, AnyRankedTensor:$t, StrAttr:$axis, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling,
+                       OptionalAttr<StrAttr>:$reason);
   let results = (outs Variadic<AnyRankedTensor>:$results_);
   let assemblyFormat = [{
-    $operands_ `at` $t `:` type($t) `over` $axis `exact` `until` $exact (`because` $reason^)? attr-dict `:` functional-type($operands_, $results_)
+    $operands_ `at` $t `:` type($t) `over` $axis `exact` `until` $exact (`doubling` $doubling^)? (`because` $reason^)? attr-dict `:` functional-type($operands_, $results_)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// The number of the first steps that are all exact.
+    int64_t getFirstExact();
     /// The number of values that are summed.
     size_t getCount() { return getOperands_().size() / 3; }
     ::mlir::OperandRange getValues() { return getOperands_().take_front(getCount()); }
@@ -58,16 +62,17 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
 def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
   let summary = "a rank's term of a running mean that it updates by its term of a sum: partial -> partial";
   let description = [{
-    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) G, namely m / N + (1 - beta) (g - m / N) for N ranks. While
-    t <= `exact`, it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv 2102.02888, section 3).
+    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) G, namely m / N + (1 - beta) (g - m / N) for N ranks. In
+    exact steps (par.one_bit_all_reduce) it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv 2102.02888, section 3).
 
         %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10
            : tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<5xf32> -> tensor<5xf32, #par.place<[5], partial [dp]>>
   }];
-  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, I64Attr:$exact);
+  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, I64Attr:$exact,
+                       DefaultValuedAttr<I64Attr, "0">:$doubling);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` `until` $exact attr-dict `:` type($term) `,` type($mean) `->` type($result)
+    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($term) `,` type($mean) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -75,17 +80,30 @@ def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
 def Par_OneBitMeanOp : Par_Op<"one_bit_mean", [Pure, AllTypesMatch<["sum", "mean", "result"]>]> {
   let summary = "the running mean after a sum of `one_bit_term`s";
   let description = [{
-    Of the sum G of ranks' terms and the mean m: beta m + (1 - beta) scale G while t <= `exact`, when terms are gradients; afterwards the sum,
+    Of the sum G of ranks' terms and the mean m: beta m + (1 - beta) scale G in exact steps (par.one_bit_all_reduce), when terms are gradients; in all others the sum,
     when they are terms of the mean. The mean stays in full on every rank, whose next term needs it, where an update takes a shard of it (ZeRO).
 
         %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10 : tensor<5xf32>
   }];
   let arguments = (ins AnyRankedTensor:$sum, AnyRankedTensor:$mean, AnyRankedTensor:$t, Optional<0DTensorOf<[F32]>>:$scale, StrAttr:$axis, F64Attr:$beta,
-                       I64Attr:$exact);
+                       I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $sum `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` `until` $exact attr-dict `:` type($result)
+    $sum `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Par_OneBitClipOp : Par_Op<"one_bit_clip", [Pure, AllTypesMatch<["scale", "result"]>]> {
+  let summary = "the factor that clips gradients in exact steps (par.one_bit_all_reduce), and 1 in all others";
+  let description = [{
+    What is summed in the others are momenta, and nobody knows the norm that the gradients' sum would have.
+
+        %factor = par.one_bit_clip %scale at %t : tensor<f32> exact until 10 : tensor<f32>
+  }];
+  let arguments = (ins 0DTensorOf<[F32]>:$scale, AnyRankedTensor:$t, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
+  let results = (outs 0DTensorOf<[F32]>:$result);
+  let assemblyFormat = "$scale `at` $t `:` type($t) `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -138,7 +138,14 @@ SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &targe
           argument::listing(getParameters())};
 }
 
-/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, *t > 10, scratch, "why").
+/// Prints isExactStep(*t, 10, 4).
+static CallArgument exactStep(Value t, uint64_t exact, uint64_t doubling, bool isExact = true) {
+  return {std::string(isExact ? "" : "!") + "isExactStep(*{}, " + std::to_string(exact) + ", " +
+              std::to_string(doubling) + ")",
+          t};
+}
+
+/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, !isExactStep(*t, 10, 0), scratch, "why").
 SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &) {
   size_t count = getCounts().size();
   std::string text = "{{", why;
@@ -150,8 +157,8 @@ SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &) {
     buffers.append({getBuffers()[i], getBuffers()[count + i], getBuffers()[2 * count + i]});
   }
   return {"rank.group(" + communicatorName(getCommunicator()) + ")",
-          CallArgument(text + "}", buffers),
-          CallArgument("*{} > " + std::to_string(getExact()), getT()), getScratch(), why};
+          CallArgument(text + "}", buffers), exactStep(getT(), getExact(), getDoubling(), false),
+          getScratch(), why};
 }
 
 SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
@@ -161,7 +168,7 @@ SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
           getN(),
           getRanks(),
           target.hyper("beta1", getBetaAttr()),
-          CallArgument("*{} <= " + std::to_string(getExact()), getT())};
+          exactStep(getT(), getExact(), getDoubling())};
 }
 
 SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
@@ -170,7 +177,12 @@ SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
           getN(),
           target.hyper("beta1", getBetaAttr()),
           getScale() ? CallArgument("*{}", getScale()) : CallArgument("1.0f"),
-          CallArgument("*{} <= " + std::to_string(getExact()), getT())};
+          exactStep(getT(), getExact(), getDoubling())};
+}
+
+SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &) {
+  return {getFactor(), CallArgument("*{}", getScale()),
+          exactStep(getT(), getExact(), getDoubling())};
 }
 
 //===------------------------------------------------------------------------------------------===//

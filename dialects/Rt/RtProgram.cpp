@@ -92,7 +92,11 @@ LogicalResult ChannelAttr::verify(EmitError emitError, StringRef name, StringRef
                      << " to " << target;
 }
 
-static LogicalResult checkSteps(EmitError emitError, int64_t after, int64_t until) {
+static LogicalResult checkSteps(EmitError emitError, int64_t after, int64_t until,
+                                int64_t doubling) {
+  if (doubling < 0 || (doubling > 0 && (after > 0) == (until > 0)))
+    return emitError() << "exact steps by intervals (" << doubling
+                       << ") end after one step, 'after' or 'until'";
   if (after >= 0 && (until == 0 || until > after))
     return success();
   return emitError() << "there are no steps after " << after << " and up to " << until;
@@ -100,8 +104,8 @@ static LogicalResult checkSteps(EmitError emitError, int64_t after, int64_t unti
 
 LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
                                  StringRef, ArrayAttr tensors, int64_t, int64_t, int64_t after,
-                                 int64_t until) {
-  if (failed(checkSteps(emitError, after, until)))
+                                 int64_t until, int64_t doubling) {
+  if (failed(checkSteps(emitError, after, until, doubling)))
     return failure();
   return check<StringAttr>(emitError, tensors, "tensors", "names");
 }
@@ -111,8 +115,9 @@ LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveK
                                      int64_t, int64_t microBatches, int64_t, int64_t,
                                      StringRef role, StringRef, StringRef, StringRef, StringRef,
                                      StringRef, StringRef, ArrayAttr parameters, ArrayAttr merged,
-                                     int64_t, bool, int64_t after, int64_t until) {
-  if (failed(checkSteps(emitError, after, until)))
+                                     int64_t, bool, int64_t after, int64_t until,
+                                     int64_t doubling) {
+  if (failed(checkSteps(emitError, after, until, doubling)))
     return failure();
   if (microBatches < 1)
     return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";

@@ -149,4 +149,21 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
   }];
 }
 
+// As above, an element stays as it is until a gradient has updated its variance.
+def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
+    [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["var_freeze", "100000.0"], ["var_update_scaler", "16.0"],
+     ["compressed", "0.0", "optional"]],
+    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["fresh", "select(exact_step(t, var_freeze, var_update_scaler), 1.0, 0.0)"],
+     ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"]],
+    [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
+     ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v > 0.0, m, 0.0)"],
+     ["p", "p - rate * (u / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
+  let summary = "0/1 Adam: Adam whose variance is updated ever more rarely; in all other steps momenta are averaged with a bit per element";
+  let description = [{
+    Lu et al., arXiv 2202.06009, with DeepSpeed's choices (no bias correction, decoupled decay), without local steps. The variance is updated in
+    the exact steps by `var_update_scaler` up to step `var_freeze` (partita_rt/one_bit_shapes.h). `compressed` is 1 where in all others what takes
+    the gradient's place is the ranks' averaged momentum (pass `compress-momenta`).
+  }];
+}
+
 #endif // PARTITA_TRAIN_OPTIMIZERS

@@ -52,7 +52,7 @@ static void addLater(CollectiveInterface op, const Collective &record,
   for (auto [kind, bytes] : later.all) {
     Collective &made = result.emplace_back(record);
     made.kind = kind, made.bytes = bytes, made.type = later.type.str();
-    made.steps = {later.after, 0};
+    made.steps = {later.after, 0, later.doubling};
   }
 }
 
@@ -161,7 +161,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       if (!record.role)
         record.called = calledWithoutCause(op);
       auto collective = cast<CollectiveInterface>(op);
-      record.steps.until = collective.getLater().after;
+      record.steps = {0, collective.getLater().after, collective.getLater().doubling};
       result.push_back(record);
       addLater(collective, record, result);
     });
@@ -231,7 +231,7 @@ rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
                                  roleName(role), letter, rule, op, node, seed, words,
                                  listOf(context, parameters),
                                  together.empty() ? ArrayAttr() : ArrayAttr::get(context, together),
-                                 others, mayScatter, steps.after, steps.until);
+                                 others, mayScatter, steps.after, steps.until, steps.doubling);
 }
 
 Collective Collective::fromAttr(rt::CollectiveAttr from) {
@@ -249,7 +249,7 @@ Collective Collective::fromAttr(rt::CollectiveAttr from) {
   for (ArrayAttr names : rt::elementsOf<ArrayAttr>(from.getMerged()))
     c.merged.push_back(namesIn(names));
   c.others = from.getOthers(), c.mayScatter = from.getMayScatter();
-  c.steps = {from.getAfter(), from.getUntil()};
+  c.steps = {from.getAfter(), from.getUntil(), from.getDoubling()};
   return c;
 }
 
@@ -304,8 +304,7 @@ json::Object Collective::toJson() const {
       {"removed_by", removal()}};
   if (stage >= 0)
     object["stage"] = stage;
-  if (!steps.isAll())
-    object["after"] = steps.after, object["until"] = steps.until;
+  steps.addTo(object);
   return object;
 }
 
@@ -334,6 +333,7 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.mayScatter = object.getBoolean("may_scatter").value_or(false);
   c.steps.after = std::max<int64_t>(number("after", 0), 0);
   c.steps.until = std::max<int64_t>(number("until", 0), 0);
+  c.steps.doubling = std::max<int64_t>(number("doubling", 0), 0);
   std::string role = text(object, "role");
   c.role = par::symbolizeRole(role);
   if (!c.role && !role.empty())
@@ -473,7 +473,6 @@ json::Object Census::toJson() const {
                       {"micro_batches", microBatches},
                       {"layers", layers},
                       {"places", std::move(all)}};
-  if (!steps.isAll())
-    object["after"] = steps.after, object["until"] = steps.until;
+  steps.addTo(object);
   return object;
 }

@@ -99,6 +99,8 @@ void addCensus(ModuleOp module, ModuleOp stage, json::Array &result) {
     addStage(entry, stage);
     if (row.getAfter() || row.getUntil())
       entry["after"] = row.getAfter(), entry["until"] = row.getUntil();
+    if (row.getDoubling())
+      entry["doubling"] = row.getDoubling();
     result.push_back(std::move(entry));
   }
 }

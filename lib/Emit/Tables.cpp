@@ -353,7 +353,8 @@ private:
   static std::string stepsOf(rt::CensusAttr row) {
     if (row.getAfter() == 0 && row.getUntil() == 0)
       return "";
-    return ", " + std::to_string(row.getAfter()) + ", " + std::to_string(row.getUntil());
+    std::string doubling = row.getDoubling() ? ", " + std::to_string(row.getDoubling()) : "";
+    return ", " + std::to_string(row.getAfter()) + ", " + std::to_string(row.getUntil()) + doubling;
   }
 
   bool printCensus(rt::ProgramAttr program) {

@@ -8,6 +8,7 @@
 #include "lib/Interp/OneBit.h"
 #include "dialects/Par/OneBit.h"
 #include "lib/Interp/Execution.h"
+#include "runtime/include/partita_rt/one_bit_shapes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -73,6 +74,13 @@ struct OneBitExchange {
   }
 };
 
+/// Is this step, the number of which rank 0 has too, one that sums exactly?
+template <typename Op> bool isExact(Op op, const Tensor &t) {
+  return partita_rt::isExactStep(static_cast<int64_t>(t.number(0)),
+                                 static_cast<int64_t>(op.getExact()),
+                                 static_cast<int64_t>(op.getDoubling()));
+}
+
 LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, RankInputs in,
                               RankOutputs out) {
   size_t count = op.getCount();
@@ -83,7 +91,7 @@ LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, R
     SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
     if (group.front() != rank)
       continue;
-    if (group.size() == 1 || in.back()[rank]->number(0) <= static_cast<double>(op.getExact()))
+    if (group.size() == 1 || isExact(op, *in.back()[rank]))
       continue; // below
     std::vector<OneBitExchange> exchanges;
     bool finite = true;
@@ -124,7 +132,7 @@ LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, R
 
 LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs in,
                          RankOutputs out) {
-  if (in[2].front()->number(0) <= static_cast<double>(op.getExact())) {
+  if (isExact(op, *in[2].front())) {
     out[0] = in[0];
     return success();
   }
@@ -143,7 +151,7 @@ LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs 
 
 LogicalResult oneBitMean(Execution &execution, par::OneBitMeanOp op, RankInputs in,
                          RankOutputs out) {
-  if (in[2].front()->number(0) > static_cast<double>(op.getExact())) {
+  if (!isExact(op, *in[2].front())) {
     out[0] = in[0];
     return success();
   }
@@ -158,10 +166,22 @@ LogicalResult oneBitMean(Execution &execution, par::OneBitMeanOp op, RankInputs 
   return success();
 }
 
+LogicalResult oneBitClip(Execution &execution, par::OneBitClipOp op, RankInputs in,
+                         RankOutputs out) {
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor factor = *in[0][rank];
+    if (!isExact(op, *in[1][rank]))
+      factor.setNumber(0, 1);
+    out[0].push_back(std::make_shared<Tensor>(std::move(factor)));
+  }
+  return success();
+}
+
 } // namespace
 
 void partita::interp::addOneBitKernels(KernelTable &table) {
   table.addRanks<par::OneBitAllReduceOp>(oneBitAllReduce);
   table.addRanks<par::OneBitTermOp>(oneBitTerm);
   table.addRanks<par::OneBitMeanOp>(oneBitMean);
+  table.addRanks<par::OneBitClipOp>(oneBitClip);
 }

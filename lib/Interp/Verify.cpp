@@ -255,9 +255,10 @@ static LogicalResult compareStates(Comparison &comparison, Side &full, Side &par
   std::string maxima = amp::AmpDialect::kMaxima.str();
   if (b->find(maxima) == b->end())
     a->erase(maxima);
-  for (train::StateOp state : partitioned.interpreter().module().getOps<train::StateOp>())
-    if (std::string name = state.getSymName().str(); isError(state) && !b->count(name))
-      a->erase(name);
+  for (Interpreter &stage : partitioned.program.stages)
+    for (train::StateOp state : stage.module().getOps<train::StateOp>())
+      if (std::string name = state.getSymName().str(); isError(state) && !b->count(name))
+        a->erase(name);
   return comparison.add("state", *a, *b);
 }
 

@@ -198,7 +198,7 @@ FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp mo
   for (auto [row, buffers] : llvm::zip(rows, tensors))
     entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.communicator,
                                       row.name, b.getArrayAttr(buffers), row.calls, row.bytes,
-                                      row.steps.after, row.steps.until));
+                                      row.steps.after, row.steps.until, row.steps.doubling));
   return b.getArrayAttr(entries);
 }
 

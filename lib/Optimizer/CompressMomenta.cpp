@@ -1,7 +1,7 @@
 //===- CompressMomenta.cpp - sums of momenta, with a bit per element -------------------------===//
 //
-// What 1-bit Adam communicates. The updates keep their arithmetic: from the step after the warm-up
-// on, what takes the gradient's place is the new momentum.
+// What 1-bit Adam and 0/1 Adam communicate. The updates keep their arithmetic: in the steps whose
+// sums are not exact, what takes the gradient's place is the new momentum.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/state_names.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -31,7 +32,7 @@ namespace {
 
 /// An update, the sum over ranks that its gradient is, and the states that the sum's compression needs.
 struct Compressed {
-  train::OneBitAdamOp update;
+  train::OptimizerInterface update;
   par::AllReduceOp sum;
   Value momentum;
   RankedTensorType worker, server; ///< types of the errors
@@ -39,20 +40,48 @@ struct Compressed {
   Value term() const { return par::AllReduceOp(sum).getValues()[0]; }
 };
 
+/// The hyperparameter by which an update knows that it takes a compressed sum.
+constexpr StringLiteral kCompressed = "compressed", kFreeze = "freeze", kVarFreeze = "var_freeze",
+                        kVarUpdateScaler = "var_update_scaler";
+
+bool has(train::OptimizerInterface update, StringRef hyper) {
+  return llvm::any_of(update.getHyperparameters(),
+                      [&](const train::Hyperparameter &each) { return each.name == hyper; });
+}
+
+/// The steps in which gradients are summed, exactly.
+struct ExactSteps {
+  int64_t until, doubling;
+  explicit ExactSteps(train::OptimizerInterface update)
+      : until(number(update, has(update, kVarFreeze) ? kVarFreeze : kFreeze)),
+        doubling(has(update, kVarUpdateScaler) ? number(update, kVarUpdateScaler) : 0) {}
+  bool operator==(const ExactSteps &other) const {
+    return until == other.until && doubling == other.doubling;
+  }
+
+private:
+  static int64_t number(train::OptimizerInterface update, StringRef hyper) {
+    return static_cast<int64_t>(update.getHyper(hyper));
+  }
+};
+
 struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta> {
   using CompressMomentaPassBase::CompressMomentaPassBase;
 
   void runOnOperation() override {
     mesh = par::MeshAttr::of(getOperation());
-    SmallVector<train::OneBitAdamOp> updates;
-    getOperation().walk([&](train::OneBitAdamOp update) { updates.push_back(update); });
+    SmallVector<train::OptimizerInterface> updates;
+    getOperation().walk([&](train::OptimizerInterface update) {
+      if (has(update, kCompressed))
+        updates.push_back(update);
+    });
     if (updates.empty() || !mesh ||
         llvm::none_of(mesh.getAxes(), [&](StringAttr axis) { return splitsBatch(axis); }))
       return; // no rank has a gradient of its own samples
     SmallVector<Compressed> wanted;
     if (failed(checkProgram(updates.front())))
       return signalPassFailure();
-    for (train::OneBitAdamOp update : updates)
+    for (train::OptimizerInterface update : updates)
       if (failed(collect(update, wanted)))
         return signalPassFailure();
     if (wanted.empty())
@@ -61,12 +90,17 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
     makeErrors(wanted);
     if (failed(gatherOperands(wanted)))
       return signalPassFailure();
-    rewrite(wanted);
+    train::OptimizerInterface any = wanted.front().update;
+    if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
+      clipInExactSteps(scale, numberOf(any), ExactSteps(any));
+    for (auto &[holders, ofStage] : byStage(wanted))
+      rewrite(ofStage);
   }
 
 private:
-  static InFlightDiagnostic refuse(train::OneBitAdamOp update) {
-    return update.emitError() << "onebit-adam over several ranks ";
+  static InFlightDiagnostic refuse(train::OptimizerInterface update) {
+    return update->emitError() << (has(update, kVarFreeze) ? "zero-one-adam" : "onebit-adam")
+                               << " over several ranks ";
   }
 
   bool splitsBatch(StringAttr axis) const {
@@ -74,15 +108,13 @@ private:
   }
 
   /// Fails if the errors that compression leaves have no place to stay.
-  LogicalResult checkProgram(train::OneBitAdamOp first) {
+  LogicalResult checkProgram(train::OptimizerInterface first) {
     for (StringAttr axis : mesh.getAxes())
       if (splitsBatch(axis) && axis != "dp")
         return refuse(first) << "compresses momenta that every rank has in full, and "
                              << axis.getValue() << " shards them; use --mesh dp=N";
     if (rt::Target::of(getOperation()).queuesWork())
       return refuse(first) << "has no kernels for GPUs that pack signs into bits; use --target cpu";
-    if (getOperation()->hasAttr(pipe::PipeDialect::kStages))
-      return refuse(first) << "takes no pipeline stages; use --mesh dp=N alone";
     if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
       return refuse(first)
              << "adds gradients to momenta before their sum, and momenta have no loss "
@@ -98,10 +130,11 @@ private:
   }
 
   /// Adds an update whose gradient is a sum over dp; one that every rank has by itself is left.
-  LogicalResult collect(train::OneBitAdamOp update, SmallVectorImpl<Compressed> &wanted) {
-    if (!getElementTypeOrSelf(update.getValue().getType()).isF32())
-      return refuse(update) << "compresses float32, and updates " << update.getValue().getType();
-    auto sum = update.getGradient().getDefiningOp<par::AllReduceOp>();
+  LogicalResult collect(train::OptimizerInterface update, SmallVectorImpl<Compressed> &wanted) {
+    Type type = update.getUpdatedValue().getType();
+    if (!getElementTypeOrSelf(type).isF32())
+      return refuse(update) << "compresses float32, and updates " << type;
+    auto sum = update.getUpdatingGradient().getDefiningOp<par::AllReduceOp>();
     sum = sum ? withDataLast(sum) : sum;
     if (!sum || sum.getAxis() != "dp")
       return success();
@@ -188,17 +221,20 @@ private:
 
   //===-- The sum
 
-  static Value numberOf(train::OneBitAdamOp update) { return update.getScalarValues()[1]; }
+  static Value numberOf(train::OptimizerInterface update) { return update.getScalarValues()[1]; }
+  static APFloat betaOf(train::OptimizerInterface update) {
+    return APFloat(update.getHyper("beta1"));
+  }
 
   /// Finds the place of the sum, where all gradients are there and none is used (by a norm or an update), and moves before it what it needs.
   LogicalResult gatherOperands(ArrayRef<Compressed> wanted) {
-    train::OneBitAdamOp first = wanted.front().update;
+    train::OptimizerInterface first = wanted.front().update;
     place = first;
     for (Compressed each : wanted) {
       if (each.update->getBlock() != first->getBlock() ||
-          each.update.getFreeze() != first.getFreeze())
+          !(ExactSteps(each.update) == ExactSteps(first)))
         return refuse(each.update) << "sums all momenta at once: their updates are in one "
-                                      "function, and freeze after the same step";
+                                      "function, and exact in the same steps";
       for (Operation *user : each.sum->getUsers())
         if (user->getBlock() == place->getBlock() && user->isBeforeInBlock(place))
           place = user;
@@ -215,12 +251,23 @@ private:
     return success();
   }
 
-  /// One sum for all tensors, so that a step exchanges bits once.
+  /// Sums of parameters that the same pipeline stages have; without stages, all.
+  llvm::MapVector<Attribute, SmallVector<Compressed>> byStage(ArrayRef<Compressed> wanted) {
+    SymbolTable symbols(getOperation());
+    llvm::MapVector<Attribute, SmallVector<Compressed>> result;
+    for (const Compressed &each : wanted) {
+      Operation *parameter = symbols.lookup(*train::stateReadBy(each.momentum).getOf());
+      result[parameter->getAttr(pipe::PipeDialect::kHolders)].push_back(each);
+    }
+    return result;
+  }
+
+  /// One sum for these tensors, so that a step exchanges bits once.
   void rewrite(ArrayRef<Compressed> wanted) {
     OpBuilder builder(place);
-    train::OneBitAdamOp any = wanted.front().update;
+    train::OptimizerInterface any = wanted.front().update;
     Value t = numberOf(any);
-    auto exact = static_cast<int64_t>(any.getFreeze().convertToDouble());
+    ExactSteps steps(any);
     SmallVector<Value> values, workers, servers;
     SmallVector<Type> sums;
     SmallVector<Location> places;
@@ -230,7 +277,8 @@ private:
       if (RankedTensorType type = inSingle(term.getType()); term.getType() != type)
         term = tx::CastOp::create(builder, provenance::backward(loc), type, term);
       values.push_back(par::OneBitTermOp::create(builder, loc, term.getType(), term, each.momentum,
-                                                 t, "dp", each.update.getBeta1(), exact));
+                                                 t, "dp", betaOf(each.update), steps.until,
+                                                 steps.doubling));
       workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
       servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
       sums.push_back(inSingle(each.sum.getResults()[0].getType()));
@@ -241,53 +289,45 @@ private:
     values.append(workers);
     values.append(servers);
     auto made = par::OneBitAllReduceOp::create(builder, FusedLoc::get(&getContext(), places), sums,
-                                               values, t, "dp", static_cast<uint64_t>(exact),
+                                               values, t, "dp", static_cast<uint64_t>(steps.until),
+                                               static_cast<uint64_t>(steps.doubling),
                                                builder.getStringAttr("momentum"));
     size_t count = wanted.size();
-    if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
-      clipUntilFrozen(scale, t, exact);
     for (auto [number, each] : llvm::enumerate(wanted)) {
-      train::OneBitAdamOp update = each.update;
+      train::OptimizerInterface update = each.update;
       par::AllReduceOp sum = each.sum;
       sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
-      update.setCompressed(APFloat(1.0));
+      update->setAttr(kCompressed, builder.getF64FloatAttr(1));
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);
       train::WriteOp::create(builder, update.getLoc(), each.serverName,
                              made.getResults()[2 * count + number]);
       if (stage == 1)
-        keepMomentum(update, each.momentum, made.getResults()[number], t, exact);
+        keepMomentum(update, each.momentum, made.getResults()[number], t, steps);
       sum->erase();
     }
   }
 
   /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a
   /// shard, has a shard of its own.
-  static void keepMomentum(train::OneBitAdamOp update, Value momentum, Value sum, Value t,
-                           int64_t exact) {
+  static void keepMomentum(train::OptimizerInterface update, Value momentum, Value sum, Value t,
+                           ExactSteps steps) {
     OpBuilder builder(update->getContext());
     builder.setInsertionPointAfter(update);
-    Value mean =
-        par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum, t,
-                                  update.getGradientScale(), "dp", update.getBeta1(), exact);
+    Value mean = par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum,
+                                           t, update.getGradientScale(), "dp", betaOf(update),
+                                           steps.until, steps.doubling);
     update->getResult(1).replaceAllUsesWith(mean);
   }
 
-  /// Makes the factor that clips gradients 1 after the warm-up: what is summed then are momenta, and nobody knows the norm of the sum that gradients
-  /// would have.
-  void clipUntilFrozen(Value scale, Value t, int64_t exact) {
+  /// Makes the factor that clips gradients 1 in all other steps: what is summed then are momenta, and nobody knows the norm of the sum that
+  /// gradients would have.
+  void clipInExactSteps(Value scale, Value t, ExactSteps steps) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(scale);
-    Location loc = scale.getLoc();
-    auto type = RankedTensorType::get({}, builder.getF32Type());
-    auto number = [&](double value) {
-      return tx::ConstantOp::create(builder, loc, type,
-                                    DenseElementsAttr::get(type, static_cast<float>(value)));
-    };
-    Value isWarmup = tx::LessEqualOp::create(builder, loc, type.clone(builder.getI1Type()), t,
-                                             number(static_cast<double>(exact)));
-    auto clipped = tx::SelectOp::create(builder, loc, type, isWarmup, scale, number(1));
+    auto clipped = par::OneBitClipOp::create(builder, scale.getLoc(), scale.getType(), scale, t,
+                                             steps.until, steps.doubling);
     scale.replaceAllUsesExcept(clipped, clipped);
   }
 

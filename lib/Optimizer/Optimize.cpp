@@ -123,7 +123,11 @@ private:
       return failure();
     if (nesterov && failed(set("nesterov", "nesterov", 1)))
       return failure();
-    if (freezeStep > 0 && failed(set("freeze-step", "freeze", double(freezeStep))))
+    if ((freezeStep > 0 && failed(set("freeze-step", "freeze", double(freezeStep)))) ||
+        (varFreezeStep > 0 &&
+         failed(set("var-freeze-step", "var_freeze", double(varFreezeStep)))) ||
+        (varUpdateScaler > 0 &&
+         failed(set("var-update-scaler", "var_update_scaler", double(varUpdateScaler)))))
       return failure();
     if (!lambBounds.empty()) {
       if (lambBounds.size() != 2 || !(lambBounds[0] >= 0 && lambBounds[0] <= lambBounds[1]))

@@ -75,6 +75,8 @@ static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "rat
                                   "with this --optimizer, which is not lamb"};
 static constexpr Idle kNotOneBit = {[](const Plan &plan) { return lacks(plan, "freeze"); },
                                     "with this --optimizer, which is not onebit-adam"};
+static constexpr Idle kNotZeroOne = {[](const Plan &plan) { return lacks(plan, "var_freeze"); },
+                                     "with this --optimizer, which is not zero-one-adam"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return lacks(plan, "momentum"); },
                                  "with this --optimizer, which is not sgd"};
 static constexpr Idle kNoMomentum = {[](const Plan &plan) { return plan.get("momentum") == "0"; },
@@ -138,6 +140,8 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"min-loss-scale", kFixedScale},
     {"lamb-bounds", kNotLamb},
     {"freeze-step", kNotOneBit},
+    {"var-freeze-step", kNotZeroOne},
+    {"var-update-scaler", kNotZeroOne},
     {"betas", kNoMoments},
     {"eps", kNoRoot},
     {"momentum", kNotSgd},

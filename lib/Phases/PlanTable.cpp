@@ -152,8 +152,8 @@ static constexpr PlanOption kOptions[] = {
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value are ignored, in the loss and in its mean",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb|onebit-adam", "adamw", 0, 0,
-     "how to update parameters",
+    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb|onebit-adam|zero-one-adam",
+     "adamw", 0, 0, "how to update parameters",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"lr", PlanOption::Rate, "RATE", "0.001", 0, partita_rt::kMostRate,
      "learning rate; a run may override it",
@@ -186,6 +186,13 @@ static constexpr PlanOption kOptions[] = {
     {"freeze-step", PlanOption::Integer, "STEP", "0", 0, int64_t(1) << 24,
      "onebit-adam: the last step of the warm-up, in which sums are exact; after it the variance "
      "stays, and momenta are summed with one bit per element; 0: 100000",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
+    {"var-freeze-step", PlanOption::Integer, "STEP", "0", 0, int64_t(1) << 24,
+     "zero-one-adam: the last step that may update the variance and have exact sums; 0: 100000",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
+    {"var-update-scaler", PlanOption::Integer, "N", "0", 0, int64_t(1) << 24,
+     "zero-one-adam: updates of the variance, and exact sums, at each interval of 1, 2, 4, ... "
+     "steps; in all others momenta are summed with one bit per element; 0: 16",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"group", PlanOption::Groups, "PATTERN:KEY=NUMBER,...", "", 0, 0,
      "hyperparameters for parameters whose names match a glob pattern: weight-decay=W, lr-scale=S "

@@ -118,6 +118,7 @@ static constexpr StringLiteral kAll[] = {
     R"({"sparse_attention": {"mode": "bslongformer", "num_sliding_window_blocks": 5}})",
     R"({"sequence_parallel_size": 2})",
     R"({"optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3, "freeze_step": 100}}})",
+    R"({"optimizer": {"type": "ZeroOneAdam", "params": {"var_freeze_step": 100, "var_update_scaler": 4, "local_step_clipper": 1}}})",
 };
 
 TEST(Keys, EveryObeyedOneIsRead) {

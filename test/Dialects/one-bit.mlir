@@ -47,6 +47,21 @@ func.func @mean(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> tens
   return %m1 : tensor<4xf32>
 }
 
+// With two exact steps of each interval, 1, 2, 4, 6 and 8 are exact: in these the factor of gradients is kept.
+// RUN: echo 1 2 3 4 10 20 30 40 5 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=ODD,SUM
+// RUN: echo 1 2 3 4 10 20 30 40 6 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=EVEN,MEAN
+// RUN: echo 1 2 3 4 10 20 30 40 10 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=ODD,SUM
+// CHECK: par.one_bit_clip %{{.*}} at %{{.*}} : tensor<f32> exact until 9 doubling 2 : tensor<f32>
+// CHECK: par.one_bit_mean %{{.*}} exact until 9 doubling 2
+// ODD: result 1: = 1{{$}}
+// EVEN: result 1: = 0.5
+func.func @alternating(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) attributes {par.no_cotangents} {
+  %half = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %factor = par.one_bit_clip %half at %t : tensor<f32> exact until 9 doubling 2 : tensor<f32>
+  %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> times %half : tensor<f32> over "dp" beta 0.9 exact until 9 doubling 2 : tensor<4xf32>
+  return %m1, %factor : tensor<4xf32>, tensor<f32>
+}
+
 // Afterwards scales sqrt(30 / 4) and sqrt(95 / 4), and those of the chunks' sums, of which the first is all equal.
 // SIGNS: result 0: 4 = [-2.13478, -2.13478, 7.61201, 7.61201]
 // SPOILT: result 0: 4 = [nan, nan, nan, nan]

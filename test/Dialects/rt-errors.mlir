@@ -121,6 +121,12 @@ module attributes {rt.program = #rt.program<census = [#rt.census<function = "tra
 
 // -----
 
+// expected-error@+2 {{exact steps by intervals (4) end after one step, 'after' or 'until'}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'census'}}
+module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduce, communicator = "tp", reason = "loss", doubling = 4>]>} {}
+
+// -----
+
 // expected-error@+1 {{'inputs' lists #rt.input, and "tokens" is none}}
 module attributes {rt.program = #rt.program<inputs = ["tokens"]>} {}
 

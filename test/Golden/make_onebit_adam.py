@@ -58,6 +58,11 @@ def train(ranks):
     return shown
 
 
-if __name__ == "__main__":
-    rounded = json.loads(json.dumps({str(ranks): train(ranks) for ranks in (2, 4)}), parse_float=lambda text: float("%.9g" % float(text)))
+def write(rows_of):
+    """Prints the rows of each number of ranks, a line each."""
+    rounded = json.loads(json.dumps(rows_of), parse_float=lambda text: float("%.9g" % float(text)))
     print("{" + ",\n".join('"%s": [\n%s]' % (ranks, ",\n".join(map(json.dumps, rows))) for ranks, rows in rounded.items()) + "}")
+
+
+if __name__ == "__main__":
+    write({str(ranks): train(ranks) for ranks in (2, 4)})

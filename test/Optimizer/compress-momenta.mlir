@@ -5,6 +5,7 @@
 // RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
 // RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta | FileCheck %s --check-prefix=BF16
 // RUN: sed 's/f32/f64/g' %s > %t.f64.mlir && not partita-opt %t.f64.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=F64
+// RUN: partita-opt %s --optimize="kind=zero-one-adam var-freeze-step=20 var-update-scaler=4 clip=1" --compress-momenta=stage=1 | FileCheck %s --check-prefix=DOUBLING
 // RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
 // ZERO: error: onebit-adam over several ranks compresses what each rank has of every gradient, in full; use --zero-stage 0 or 1, not 2
 
@@ -25,8 +26,7 @@
 // CLIP: %[[Y:.*]]:6 = par.one_bit_all_reduce
 // CLIP: train.global_norm %[[Y]]#0, %[[Y]]#1, %{{.*}} of
 // CLIP: %[[SCALE:.*]] = train.clip
-// CLIP: %[[WARMUP:.*]] = tx.less_equal %{{.*}}, %{{.*}} : (tensor<f32>, tensor<f32>) -> tensor<i1>
-// CLIP: %[[FACTOR:.*]] = tx.select %[[WARMUP]], %[[SCALE]], %{{.*}}
+// CLIP: %[[FACTOR:.*]] = par.one_bit_clip %[[SCALE]] at %{{.*}} exact until 10 : tensor<f32>
 // CLIP-COUNT-3: train.onebit_adam {{.*}}, %[[FACTOR]] {
 // CLIP-NOT: %[[SCALE]]
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
@@ -86,6 +86,14 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
   train.write @s, %2 : tensor<f32>
   return
 }
+
+// 0/1 Adam has the same program, with other exact steps.
+// DOUBLING: par.one_bit_term {{.*}} exact until 20 doubling 4
+// DOUBLING: par.one_bit_all_reduce {{.*}} exact until 20 doubling 4 because "momentum"
+// DOUBLING: par.one_bit_clip {{.*}} exact until 20 doubling 4
+// DOUBLING: train.zero_one_adam {{.*}}compressed = 1.0{{.*}}var_freeze = 2.000000e+01{{.*}}var_update_scaler = 4.0
+// DOUBLING: par.one_bit_mean {{.*}} exact until 20 doubling 4
+
 // CHECK-LABEL: func.func @init
 // CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>
 // CHECK-NEXT: train.write @w.worker, %[[I]]

@@ -9,7 +9,7 @@
 // RUN: not partita-opt %s --optimize=lamb-bounds=0,1 2>&1 | FileCheck %s --check-prefix=BOUNDS
 // BOUNDS: error: lamb-bounds: optimizer 'adamw' has no trust ratio
 
-// KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, onebit_adam, sgd
+// KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, onebit_adam, sgd, zero_one_adam
 // BETAS: error: betas: expected two numbers in [0, 1)
 
 train.parameter @w : tensor<4x6xf32>

@@ -1,4 +1,4 @@
-"""check_one_bit.py GOLDEN RANKS < OUTPUT: compares what partita_rt_one_bit printed with test/Golden/onebit_adam.json."""
+"""check_one_bit.py GOLDEN RANKS < OUTPUT: compares what partita_rt_one_bit printed with test/Golden/onebit_adam.json or zero_one_adam.json."""
 import json
 import sys
 

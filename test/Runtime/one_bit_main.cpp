@@ -1,7 +1,8 @@
-// 1-bit Adam by the calls that a program makes, on the gradients of test/Golden/make_onebit_adam.py, over -n ranks.
-// Prints a JSON array of what that script writes for as many ranks, and the bytes of each kind of collective.
+// 1-bit Adam and 0/1 Adam by the calls that a program makes, on the gradients of test/Golden/make_onebit_adam.py, over -n ranks.
+// Prints a JSON array of what that script, or make_zero_one_adam.py, writes for as many ranks, and the bytes of each kind of collective.
 // Modes:
 //     partita_rt_one_bit RANKS          results
+//     partita_rt_one_bit RANKS zero-one results of 0/1 Adam
 //     partita_rt_one_bit RANKS exact    in the warm-up, a sum has allReduce's bits
 //     partita_rt_one_bit RANKS spoilt   a rank's NaN in one tensor: all values NaN, all errors kept
 
@@ -9,6 +10,7 @@
 #include "common/run_options.h"
 #include "partita_rt/one_bit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +21,18 @@ using namespace partita_rt;
 
 namespace {
 
-constexpr int kSteps = 50, kFreeze = 10;
+constexpr int kSteps = 50;
+
+/// The steps that are exact, and those whose results are printed.
+struct Algorithm {
+  int64_t until, doubling;
+  std::vector<int> shown;
+  bool isExact(int step) const { return isExactStep(int64_t(step), until, doubling); }
+  bool isShown(int step) const {
+    return std::find(shown.begin(), shown.end(), step) != shown.end();
+  }
+};
+const Algorithm kOneBit{10, 0, {1, 10, 11, kSteps}}, kZeroOne{30, 4, {1, 4, 5, 6, 30, 31, kSteps}};
 constexpr double kRate = 1e-2, kDecay = 0.1, kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
 
 float number(int64_t step, int64_t rank, int64_t tensor, int64_t i) {
@@ -39,17 +52,17 @@ struct Tensor {
       p[size_t(i)] = ::number(0, 0, number, i);
   }
   /// A rank's share of the gradient's mean or, once momenta are compressed, of the momentum's.
-  void share(int step, const Rank &rank) {
+  void share(int step, const Algorithm &of, const Rank &rank) {
     for (size_t i = 0; i < x.size(); ++i) {
       float g = ::number(step, rank.rank, number, int64_t(i)) / float(rank.ranks),
             part = m[i] / float(rank.ranks);
-      x[i] = step <= kFreeze ? g : part + float(1 - kBeta1) * (g - part);
+      x[i] = of.isExact(step) ? g : part + float(1 - kBeta1) * (g - part);
     }
   }
-  void update(int step) {
+  void update(int step, const Algorithm &of) {
     for (size_t i = 0; i < x.size(); ++i) {
-      m[i] = step <= kFreeze ? m[i] + float(1 - kBeta1) * (x[i] - m[i]) : x[i];
-      v[i] += step <= kFreeze ? float(1 - kBeta2) * (x[i] * x[i] - v[i]) : 0.0f;
+      m[i] = of.isExact(step) ? m[i] + float(1 - kBeta1) * (x[i] - m[i]) : x[i];
+      v[i] += of.isExact(step) ? float(1 - kBeta2) * (x[i] * x[i] - v[i]) : 0.0f;
       p[i] -= float(kRate) * (m[i] / (std::sqrt(v[i]) + float(kEpsilon)) + float(kDecay) * p[i]);
     }
   }
@@ -63,23 +76,24 @@ void print(const char *name, const std::vector<float> &values, int64_t count, co
   std::printf("]%s", end);
 }
 
-void train(Rank &rank) {
+void train(Rank &rank, const Algorithm &of) {
   Tensor w("w", 0, 35, rank.ranks), b("b", 1, 3, rank.ranks);
   OneBitTensors both = {w.summed(), b.summed()};
   std::vector<char> scratch(size_t(oneBitScratch(both, rank.ranks)));
   for (int step = 1; step <= kSteps; ++step) {
-    w.share(step, rank);
-    b.share(step, rank);
-    oneBitAllReduce(*rank.world, both, step > kFreeze, scratch.data(), "momenta");
+    w.share(step, of, rank);
+    b.share(step, of, rank);
+    oneBitAllReduce(*rank.world, both, !of.isExact(step), scratch.data(), "momenta");
     for (Tensor *each : {&w, &b}) {
-      each->update(step);
-      bool shown = step == 1 || step == kFreeze || step == kFreeze + 1 || step == kSteps;
-      if (!shown || rank.rank != 0)
+      each->update(step, of);
+      if (!of.isShown(step) || rank.rank != 0)
         continue;
       std::printf("%s{\"step\": %d, \"tensor\": \"%s\", ", step == 1 && each == &w ? "[" : "", step,
                   each->name);
       print("p", each->p, each->n, ", ");
-      print("m", each->m, each->n, "},\n");
+      print("m", each->m, each->n, of.doubling ? ", " : "},\n");
+      if (of.doubling)
+        print("v", each->v, each->n, "},\n");
     }
   }
   // Of the workers' errors the algorithm keeps the sum; a program's terms are shares of its mean.
@@ -195,7 +209,7 @@ int main(int argc, char **argv) {
       return spoilt(rank);
     if (mode == "many")
       return many(rank);
-    train(rank);
+    train(rank, mode == "zero-one" ? kZeroOne : kOneBit);
   });
   if (error.empty())
     return 0;

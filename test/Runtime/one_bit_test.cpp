@@ -69,4 +69,21 @@ TEST(OneBit, bytesOfABlock) {
             9 * (4 + 2 + 4 + 1)); // sent and received by four, and what one serves
 }
 
+TEST(OneBit, exactStepsAreThoseOfDoublingIntervals) {
+  for (int64_t doubling : {0, 1, 3, 16}) {
+    int64_t interval = 1, counter = 0, exact = 0;
+    for (int64_t step = 1; step <= 300; ++step) { // by DeepSpeed's counters
+      bool isExact = step % interval == 0;
+      EXPECT_EQ(isExactStep(step, 300, doubling), isExact) << step << " " << doubling;
+      exact += isExact;
+      EXPECT_EQ(exactSteps(step, doubling), exact) << step << " " << doubling;
+      if (isExact && ++counter == doubling)
+        interval *= 2, counter = 0;
+    }
+    EXPECT_FALSE(isExactStep(int64_t(301), 300, doubling));
+  }
+  EXPECT_TRUE(isExactStep(10.0f, 10, 0));
+  EXPECT_FALSE(isExactStep(11.0f, 10, 0));
+}
+
 } // namespace

@@ -32,7 +32,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb, onebit_adam">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb, onebit_adam, zero_one_adam">,
     ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); default: the optimizer's own">,
     Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; default: the optimizer's own">,
     Option<"momentum", "momentum", "double", "0.0", "momentum of sgd, in [0, 1)">,
@@ -42,6 +42,8 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
     ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; default: 0.01,10">,
     Option<"freezeStep", "freeze-step", "int64_t", "0", "last step of onebit_adam's warm-up; 0: the optimizer's own">,
+    Option<"varFreezeStep", "var-freeze-step", "int64_t", "0", "last step in which zero_one_adam may update the variance; 0: the optimizer's own">,
+    Option<"varUpdateScaler", "var-update-scaler", "int64_t", "0", "its updates of the variance at each interval of 1, 2, 4, ... steps; 0: the optimizer's own">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "max global norm of the gradients; 0: no clipping">,
   ];
@@ -50,16 +52,17 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
 }
 
 def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
-  let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam";
+  let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam or 0/1 Adam";
   let description = [{
     Phase: optimize.
 
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
-    the results with a bit per element. One `par.one_bit_all_reduce` for all parameters takes the place of the sums of their gradients; `compressed`
+    the results with a bit per element. One `par.one_bit_all_reduce` for all parameters, or for those of each pipeline stage, takes the place of the sums of their gradients; `compressed`
     tells the updates that the sum is the new momentum. Parameters of one element keep their sums: a sign and a scale are all there is.
     What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
-    compresses its shard. Gradients are clipped in the warm-up alone; afterwards the norm of their sum is not known. Gradients in
-    16 bits are widened to float32 before. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
+    compresses its shard. Gradients are clipped in exact steps alone (`par.one_bit_clip`); in the others the norm of their sum is not known. Gradients in
+    16 bits are widened to float32 before. With 0/1 Adam (Lu et al., arXiv 2202.06009) exact steps, which update the variance, come back ever more
+    rarely (`doubling`) up to the last one. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"

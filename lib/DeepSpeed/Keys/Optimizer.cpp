@@ -7,12 +7,13 @@
 using namespace llvm;
 using namespace partita::config;
 
-static constexpr StringLiteral kType = "optimizer.type";
+static constexpr StringLiteral kType = "optimizer.type",
+                               kClipper = "optimizer.params.local_step_clipper";
 static constexpr Key kOptimizerRows[] = {
     {"optimizer", block, "null", Obeyed, "how to update parameters"},
     {kType, text, "null", Obeyed,
      "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's code), "
-     "SGD, Lion, Adagrad, Lamb, OneBitAdam, in any case of letters; OneBitLamb, ZeroOneAdam, the "
+     "SGD, Lion, Adagrad, Lamb, OneBitAdam, ZeroOneAdam, in any case of letters; OneBitLamb, the "
      "mu-parametrized ones and Muon are refused"},
     {"optimizer.legacy_fusion", boolean, "false", NoEffect,
      "updates are compiled with the program"},
@@ -54,13 +55,22 @@ static constexpr Key kOptimizerRows[] = {
      "initializes states, so that its step is one behind)",
      "--freeze-step, else 100000"},
     {"optimizer.params.cuda_aware", boolean, "false", NoEffect,
-     "of OneBitAdam: bits are sent as all other data"},
+     "of OneBitAdam and ZeroOneAdam: bits are sent as all other data"},
     {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", NoEffect,
-     "of OneBitAdam: the run chooses how ranks communicate (threads, MPI, sockets)"},
-    {"optimizer.params.var_freeze_step", integer(0), "100000", Part, "of 0/1 Adam"},
-    {"optimizer.params.var_update_scaler", integer(1), "16", Part, "of 0/1 Adam"},
-    {"optimizer.params.local_step_scaler", integer(1), "32678", Part, "of 0/1 Adam"},
-    {"optimizer.params.local_step_clipper", integer(1), "16", Part, "of 0/1 Adam"},
+     "of OneBitAdam and ZeroOneAdam: the run chooses how ranks communicate (threads, MPI, sockets)"},
+    {"optimizer.params.var_freeze_step", integer(1), "100000", Obeyed,
+     "--var-freeze-step, for ZeroOneAdam: the last step that may update the variance (DeepSpeed's "
+     "first call only initializes states, so that its step is one behind)",
+     "--var-freeze-step, else 100000"},
+    {"optimizer.params.var_update_scaler", integer(1), "16", Obeyed,
+     "--var-update-scaler, for ZeroOneAdam: updates of the variance at each interval",
+     "--var-update-scaler, else 16"},
+    {"optimizer.params.local_step_scaler", integer(1), "32678", NoEffect,
+     "of ZeroOneAdam: after how many steps local steps double; there are none"},
+    {kClipper, integer(1), "16", Obeyed,
+     "of ZeroOneAdam, the most local steps between two sums: 1, also if absent, since more is "
+     "refused (DeepSpeed's 16 counts from step var_freeze_step + local_step_scaler on)",
+     "1"},
     {"optimizer.params.coeff_beta", number(0, 1), "0.9", Part, "of 1-bit Lamb"},
     {"optimizer.params.factor_max", number(0), "4.0", Part, "of 1-bit Lamb"},
     {"optimizer.params.factor_min", number(0), "0.5", Part, "of 1-bit Lamb"},
@@ -84,7 +94,8 @@ struct Type {
 static constexpr StringLiteral kAdamParams =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
     "max_grad_norm";
-static constexpr StringLiteral kOneBit = "of the 1-bit optimizers there is OneBitAdam alone",
+static constexpr StringLiteral kOneBit =
+                                   "of the 1-bit optimizers there are OneBitAdam and ZeroOneAdam",
                                kMu =
                                    "mu-parametrization scales rates by the shape of each parameter";
 static constexpr Type kTypes[] = {
@@ -100,7 +111,10 @@ static constexpr Type kTypes[] = {
      "lr|betas|eps|weight_decay|bias_correction|freeze_step|cuda_aware|comm_backend_name|"
      "eps_inside_sqrt|max_grad_norm|amsgrad"},
     {"onebitlamb", "", kOneBit},
-    {"zerooneadam", "", kOneBit},
+    {"zerooneadam", "zero-one-adam",
+     "lr|betas|eps|weight_decay|bias_correction|var_freeze_step|var_update_scaler|"
+     "local_step_scaler|local_step_clipper|cuda_aware|comm_backend_name|eps_inside_sqrt|"
+     "max_grad_norm|amsgrad"},
     {"muon", "", "its updates need full matrices on every rank"},
     {"muadam", "", kMu},
     {"muadamw", "", kMu},
@@ -205,6 +219,24 @@ static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool se
   return true;
 }
 
+/// Sets what OneBitAdam and ZeroOneAdam have besides Adam's parameters.
+static bool resolveOneBit(Resolver &r, bool isZeroOne) {
+  constexpr StringLiteral corrects = "optimizer.params.bias_correction";
+  r.idle(corrects, isZeroOne ? "ZeroOneAdam corrects no biases, whatever it says"
+                             : "OneBitAdam corrects no biases, whatever it says");
+  if (!isZeroOne)
+    return resolveNumber(r, "freeze_step", "freeze-step", "", "100000");
+  if (r.isGiven(kClipper) && r.real(kClipper) > 1)
+    return r.fail(kClipper, r.name(kClipper) + " is " + numberText(r.real(kClipper)) +
+                                ": between two sums each rank would have other parameters, so "
+                                "that losses, sums of gradients and checkpoints would be those of "
+                                "no model; use 1");
+  if (!r.isGiven(kClipper))
+    r.value(kClipper, "1", "default");
+  return resolveNumber(r, "var_freeze_step", "var-freeze-step", "", "100000") &&
+         resolveNumber(r, "var_update_scaler", "var-update-scaler", "", "16");
+}
+
 bool partita::config::resolveOptimizer(Resolver &r) {
   if (const std::string *rate = r.commandLine("lr"))
     StringRef(*rate).getAsDouble(r.rate);
@@ -236,9 +268,8 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (type->name == "onebitadam") {
-    r.idle(corrects, "OneBitAdam corrects no biases, whatever it says");
-    if (!resolveNumber(r, "freeze_step", "freeze-step", "", "100000"))
+  if (type->name == "onebitadam" || type->name == "zerooneadam") {
+    if (!resolveOneBit(r, type->name == "zerooneadam"))
       return false;
   } else if (is_contained(known, corrects.rsplit('.').second) &&
              !resolveSwitch(r, corrects, "no-bias-correction", false))

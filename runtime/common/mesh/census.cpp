@@ -5,6 +5,7 @@
 #include "common/grouped.h"
 #include "common/mesh/gathered.h"
 #include "common/mesh/mesh.h"
+#include "partita_rt/one_bit_shapes.h"
 #include "partita_rt/printable.h"
 
 #include <algorithm>
@@ -49,7 +50,10 @@ Issued Issued::since(const Issued &before) const {
 
 /// Is the row one of those that this step of training issues?
 static bool isOf(const CensusEntry &entry, int64_t step) {
-  return entry.after < step && (entry.until == 0 || step <= entry.until);
+  if (entry.doubling == 0)
+    return entry.after < step && (entry.until == 0 || step <= entry.until);
+  int64_t bound = std::max(entry.after, entry.until);
+  return isExactStep(step, bound, entry.doubling) == (entry.until != 0);
 }
 
 int64_t endOfPhase(const Stage &stage, int64_t step) {
@@ -58,6 +62,9 @@ int64_t endOfPhase(const Stage &stage, int64_t step) {
     for (int64_t bound : {entry.after, entry.until})
       if (bound >= step)
         end = std::min(end, bound);
+  for (const CensusEntry &entry : stage.census)
+    if (entry.doubling != 0 && step < std::max(entry.after, entry.until))
+      end = step; // kinds of steps alternate
   return end;
 }
 
@@ -66,10 +73,14 @@ void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
-  int64_t after = 0;
-  for (const CensusEntry &entry : census)
+  int64_t after = 0, doubling = 0;
+  for (const CensusEntry &entry : census) {
     after = std::max(after, isOf(entry, number) ? entry.after : 0);
-  std::string behind = after ? " after step " + std::to_string(after) : "";
+    doubling = std::max(doubling, entry.doubling);
+  }
+  std::string behind = doubling ? " like step " + std::to_string(number)
+                       : after  ? " after step " + std::to_string(after)
+                                : "";
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds && group.ranks != 1; ++kind) {
       CollectiveCount announced;
@@ -160,6 +171,10 @@ void checkNothingUnderWay(const Rank &rank) {
 
 /// The steps that issue a row, if not all do.
 static std::string stepsOf(const CensusEntry &entry) {
+  if (entry.doubling)
+    return entry.until ? " in " + grouped(exactSteps(entry.until, entry.doubling)) +
+                             " of steps 1 to " + std::to_string(entry.until)
+                       : " in all other steps";
   std::string first = std::to_string(entry.after + 1);
   if (entry.until)
     return " in steps " + first + " to " + std::to_string(entry.until);

@@ -1,5 +1,5 @@
-// Sums over ranks that send a sign per element and a scale per tensor: 1-bit Adam's (Tang et al.,
-// arXiv 2102.02888), with errors that workers and servers feed back.
+// Sums over ranks that send a sign per element and a scale per tensor: those of 1-bit Adam (Tang et al.,
+// arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with errors that workers and servers feed back.
 //
 // A tensor of n elements has a chunk of ceil(n / ranks) elements per rank, its server, in memory
 // order; the last chunks are shorter or empty, and nothing is padded with elements. What a rank
@@ -40,6 +40,14 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
 
 /// The new momentum m of all ranks, from the sum of their terms: m + (1 - beta) (scale sum - m), or the sum if it is no longer exact.
 void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact);
+
+/// Is step `t` exact (one_bit_shapes.h)?
+inline bool isExactStep(float t, int64_t until, int64_t doubling) {
+  return isExactStep(int64_t(t), until, doubling);
+}
+
+/// The factor of gradients: `scale` while what is summed are gradients, else 1.
+inline void oneBitClip(float *factor, float scale, bool exact) { *factor = exact ? scale : 1; }
 
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
 /// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus

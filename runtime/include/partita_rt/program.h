@@ -238,6 +238,8 @@ struct CensusEntry {
   const char *why;   ///< the name of the node that requires it
   int64_t after = 0; ///< issued in the steps behind this one,
   int64_t until = 0; ///< and up to this one; 0: in all further ones
+  /// If not 0: up to `until` in exact steps (one_bit_shapes.h); behind `after`, and before it in all others.
+  int64_t doubling = 0;
 };
 
 /// Messages that one rank of a stage sends or receives, depending on its end, over a channel during

@@ -1,7 +1,7 @@
-"""1-bit Adam from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
+"""1-bit Adam, or 0/1 Adam, from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
 against MPI; a resumed run against one that was not interrupted, and on another mesh.
 
-    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [OPTION...]
+    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [zero-one] [OPTION...]
 """
 import os
 import sys
@@ -16,8 +16,10 @@ import partita_data  # noqa: E402
 model, folder, mesh, *more = sys.argv[1:]
 other, more = (more[0][5:], more[1:]) if more and more[0].startswith("then=") else ("", more)
 STEPS, SAVED, FREEZE, BATCH, LENGTH, RATE = 6, 4, 2, 4, 8, "0.001"
+kind = ["zero-one-adam", "--var-freeze-step", 4, "--var-update-scaler", 1] if "zero-one" in more else ["onebit-adam", "--freeze-step", FREEZE]
+more = [word for word in more if word != "zero-one"]
 accumulate = int(more[more.index("--accumulate") + 1]) if "--accumulate" in more else 1
-OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", "onebit-adam", "--freeze-step", FREEZE, "--lr", RATE, "--eps", "0.01"]
+OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", *kind, "--lr", RATE, "--eps", "0.01"]
 tokens = np.random.default_rng(0).integers(0, 64, 4000).astype("uint16")
 os.makedirs(folder, exist_ok=True)
 tokens.tofile(folder + "/tokens.bin")

@@ -1,10 +1,10 @@
-"""The manifest's bytes of both phases of 1-bit Adam are the formulas'; writes tokens to train on, PROGRAM.bin. usage: one_bit_census.py PROGRAM RANKS"""
+"""The manifest's bytes of both phases of 1-bit Adam are the formulas'; writes tokens to train on, PROGRAM.bin. usage: one_bit_census.py PROGRAM RANKS LAST_EXACT"""
 import json
 import sys
 
 import numpy
 
-program, ranks = sys.argv[1], int(sys.argv[2])
+program, ranks, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 numpy.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(program + ".bin")
 with open(program + "/manifest.json", encoding="utf-8") as file:
     manifest = json.load(file)
@@ -16,4 +16,4 @@ for parameter in manifest["parameters"]:
     sizes.append(count)
 block = sum(4 + -(-(-(-n // ranks)) // 8) for n in sizes)  # a scale, and the bits of a chunk
 rows = {(row["kind"], row.get("after", 0)): row["bytes"] for row in manifest["collectives"] if row["function"] == "train_step" and ("after" in row)}
-assert rows == {("all_reduce", 0): 4 * sum(sizes), ("all_to_all", 2): ranks * block, ("all_gather", 2): ranks * block}, (rows, sum(sizes), block)
+assert rows == {("all_reduce", 0): 4 * sum(sizes), ("all_to_all", last): ranks * block, ("all_gather", last): ranks * block}, (rows, sum(sizes), block)

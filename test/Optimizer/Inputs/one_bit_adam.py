@@ -1,7 +1,7 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
-algorithm in numpy (test/Golden/make_onebit_adam.py), from the same start and with the same gradients; clipped in the warm-up if a norm is given.
+algorithm in numpy (test/Golden/make_onebit_adam.py, make_zero_one_adam.py), from the same start and with the same gradients; clipped in exact steps if a norm is given.
 
-    one_bit_adam.py FOLDER RANKS [CLIP [ZERO]]
+    one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one]]]
 """
 import os
 import sys
@@ -12,8 +12,12 @@ sys.path[:0] = [os.path.join(os.environ["PARTITA_SOURCE"], "test", folder) for f
 import checkpoints  # noqa: E402
 from commands import call  # noqa: E402
 import make_onebit_adam as golden  # noqa: E402
+import make_zero_one_adam as zero_one  # noqa: E402
 
 folder, ranks, clip, zero = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or [0])[0]), int((sys.argv[4:] or [0])[0])
+isZeroOne = "zero-one" in sys.argv
+exact = zero_one.variance_steps() if isZeroOne else set(range(1, golden.FREEZE + 1))
+kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-adam freeze-step={golden.FREEZE}"
 SHAPES = {"w": (5, 7), "b": (3,)}
 os.makedirs(folder, exist_ok=True)
 
@@ -50,7 +54,7 @@ gradients = {name: [[golden.numbers(step, rank, index, numpy.prod(shape)) for ra
 numbers = write("numbers", "\n".join(" ".join("%.17g" % (number / ranks) for row in gradients[name][step] for number in row)
                                      for step in range(golden.STEPS) for name in SHAPES))
 program = f"{folder}/program.mlir"
-call("partita-opt", write("model.mlir", module()), f"--optimize=kind=onebit-adam freeze-step={golden.FREEZE} weight-decay={golden.DECAY} clip={clip}", f"--compress-momenta=stage={zero}",
+call("partita-opt", write("model.mlir", module()), f"--optimize=kind={kind} weight-decay={golden.DECAY} clip={clip}", f"--compress-momenta=stage={zero}",
      f"--zero-shard-states=stage={zero}", "--expand-norms",
      "-o", program)
 
@@ -61,7 +65,7 @@ def interpret(times, rate):
     return checkpoints.read(folder + "/parameters")[0]
 
 
-class Tensor:
+class OneBit:
     def __init__(self, start):
         self.decay = golden.DECAY if start.ndim > 1 else 0
         self.p = start.astype(float).ravel()
@@ -77,15 +81,20 @@ class Tensor:
         self.p = self.p - golden.RATE * (self.m / (numpy.sqrt(self.v) + golden.EPSILON) + self.decay * self.p)
 
 
+class ZeroOne(zero_one.Tensor):
+    def __init__(self, start):
+        super().__init__(start.astype(float).ravel(), ranks, golden.DECAY if start.ndim > 1 else 0)
+
+
 start, end = interpret(1, 0), interpret(golden.STEPS, golden.RATE)
-tensors, clipped = {name: Tensor(start[name]) for name in SHAPES}, 0
+tensors, clipped = {name: ZeroOne(start[name]) if isZeroOne else OneBit(start[name]) for name in SHAPES}, 0
 for step in range(1, golden.STEPS + 1):
     local = {name: [rank.astype(float) for rank in gradients[name][step - 1]] for name in SHAPES}
     norm = numpy.sqrt(sum(numpy.square(numpy.mean(local[name], axis=0)).sum() for name in SHAPES))
-    clipped += bool(clip and norm > clip and step <= golden.FREEZE)
+    clipped += bool(clip and norm > clip and step in exact)
     for name in SHAPES:
         tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1)
-assert clipped in ((golden.FREEZE - 1, golden.FREEZE) if clip else (0,)), clipped
+assert clipped in ((len(exact) - 1, len(exact)) if clip else (0,)), clipped
 for name, tensor in tensors.items():
     error = numpy.abs(end[name].ravel() - tensor.p).max() / numpy.abs(tensor.p).max()
     moved = numpy.abs(tensor.p - start[name].ravel().astype(float)).max()

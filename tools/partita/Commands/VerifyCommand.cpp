@@ -143,7 +143,7 @@ static std::string meshText(ModuleOp module) {
 static int64_t exactStepsOf(ModuleOp partitioned, int64_t steps) {
   partitioned.walk([&](par::OneBitAllReduceOp sum) {
     if (sum.getRankCount() > 1)
-      steps = std::min(steps, static_cast<int64_t>(sum.getExact()));
+      steps = std::min(steps, sum.getFirstExact());
   });
   return steps;
 }
