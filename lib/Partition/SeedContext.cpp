@@ -10,6 +10,7 @@
 #include "lib/Partition/SequenceSplit.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace partita {
@@ -282,10 +283,21 @@ private:
 
   //===- A ring
 
-  /// Does each rank have whole blocks?
-  bool dividesIntoBlocks(tx::AttentionOp op) {
-    return tx::SharedSequence{op.getQ().getType().getDimSize(1), axes.ranks}.isOfWhole(
+  /// Does each of so many ranks have whole blocks?
+  static bool dividesIntoBlocks(tx::AttentionOp op, int64_t ranks) {
+    return tx::SharedSequence{op.getQ().getType().getDimSize(1), ranks}.isOfWhole(
         op.getBlocks()->getSize());
+  }
+
+  /// What gives each rank of the ring whole blocks: "a smaller block, or cp = 2 or 4".
+  std::string wholeBlocks(tx::AttentionOp op) const {
+    SmallVector<std::string> sizes;
+    for (int64_t ranks = 2; ranks < axes.ranks; ++ranks)
+      if (dividesIntoBlocks(op, ranks))
+        sizes.push_back(std::to_string(ranks));
+    std::string smaller = "a smaller block";
+    return sizes.empty() ? smaller
+                         : smaller + ", or " + axes.axis.str() + " = " + llvm::join(sizes, " or ");
   }
 
   /// Queries and keys are dealt out alike: one of the two lengths has to divide the other.
@@ -299,13 +311,13 @@ private:
           "attention alike, for which one number has to divide the other; take "
           "lengths of which one divides the other{2}",
           s, t, withoutRing(op, others));
-    if (op.getBlocksAttr() && s % axes.ranks == 0 && !dividesIntoBlocks(op)) {
+    if (op.getBlocksAttr() && s % axes.ranks == 0 && !dividesIntoBlocks(op, axes.ranks)) {
       int64_t size = op.getBlocks()->getSize();
       return llvm::formatv("this attention skips blocks of {0} positions (--sparse-attention, or a "
                            "constant mask of the model's), and {1} = {2} does not divide {3} "
-                           "positions into whole ones; take {4}another size of {1}{5}",
-                           size, axes.axis.getValue(), axes.ranks, s,
-                           size > 1 ? "a smaller block, or " : "", withoutRing(op, others));
+                           "positions into whole ones; take {4}{5}",
+                           size, axes.axis.getValue(), axes.ranks, s, wholeBlocks(op),
+                           withoutRing(op, others));
     }
     return "";
   }

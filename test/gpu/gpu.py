@@ -180,9 +180,12 @@ def wait_for(children, start, limit):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A free port below those that the system gives to whoever asks for any, such as the ranks themselves."""
+    while True:
+        port = random.randint(10_000, 29_999)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
 
 
 def run_ranks(program, ranks, arguments, limit, environment=None):

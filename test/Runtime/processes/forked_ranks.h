@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <random>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,7 +85,15 @@ inline LaunchEnvironment environmentOf(int rank, int ranks, int port) {
   environment.run = "test " + std::to_string(port);
   return environment;
 }
-inline int freePort() { return portOf(listenOn(0)); }
+/// Returns a free port below those that the system gives to whoever asks for any, such as the ranks themselves.
+inline int freePort() {
+  std::random_device random;
+  while (true) {
+    int port = 10'000 + int(random() % 20'000);
+    if (listenOn(port).isOpen())
+      return port;
+  }
+}
 
 } // namespace partita_rt::processes
 
