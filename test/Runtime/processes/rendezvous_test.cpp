@@ -280,6 +280,7 @@ TEST(Rendezvous, ARankThatIsToldOfALossEndsByIt) {
     ranks.barrier("after");
     if (rank == 2)
       std::fprintf(stderr, "lives\n");
+    ranks.barrier("said");
     if (rank == 1)
       tellOver(ranks.peers(), 1, startName(run, ranks.peers()));
     pause();
