@@ -81,12 +81,11 @@ private:
     return first;
   }
 
-  /// The op has nothing of the heads from its operands: it repeats a value for each of them.
-  bool repeats(Value value) const {
-    Operation *op = value.getDefiningOp();
-    if (!op || !value.hasOneUse() || !isa<tx::BroadcastOp>(op) || !propagation.hasRuleOf(op))
-      return false;
-    return operandsWithHeads(propagation, op, 1, 1).empty();
+  /// Has the op nothing of the heads in this dimension from its operands? It then repeats a value for each of them.
+  bool repeats(Value value, unsigned dim, int64_t blocks) const {
+    auto op = value.getDefiningOp<tx::BroadcastOp>();
+    return op && value.hasOneUse() && propagation.hasRuleOf(op) &&
+           operandsWithHeads(propagation, op, dim, blocks).empty();
   }
 
   void moveBefore(Value value) {
@@ -96,7 +95,9 @@ private:
       return;
     auto operands = operandsWithHeads(propagation, op, narrow.getDim(), narrow.getBlocks());
     // A broadcast follows the op's other operands, since all have the same heads.
-    llvm::erase_if(operands, [&](auto &each) { return repeats(op->getOperand(each.first)); });
+    llvm::erase_if(operands, [&](auto &each) {
+      return repeats(op->getOperand(each.first), each.second, narrow.getBlocks());
+    });
     if (operands.empty())
       return;
     for (auto [number, dim] : operands)
