@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -46,13 +47,13 @@ inline int64_t passSize(const AttentionShape &shape) {
 }
 /// Keys of a block.
 inline int64_t keyBlock(const AttentionShape &shape) {
-  return passSize(shape) * (shape.blocks ? kSparseBlocks : 1);
+  return passSize(shape) * (shape.blocks ? passesOfBlock(layoutOfHead(shape.blocks, 0)) : 1);
 }
 
-/// Arrays of a block of keys: on the stack, or, for the longer blocks of layouts, on the heap.
+/// Arrays of a block of keys: on the stack, or, for the longer blocks of layouts, on the heap. Not initialized.
 template <int kArrays> class BlockSpace {
   alignas(64) float own[kArrays * kBlockElements];
-  std::vector<float> more;
+  std::unique_ptr<float[]> more;
   float *data = own;
   int64_t each = kBlockElements;
 
@@ -60,9 +61,10 @@ public:
   explicit BlockSpace(const AttentionShape &shape) {
     if (!shape.blocks)
       return;
-    each *= kSparseBlocks;
-    more.resize(size_t(kArrays * each) + kPad);
-    data = more.data() + (64 - reinterpret_cast<uintptr_t>(more.data()) % 64) % 64 / sizeof(float);
+    each = std::min(keyBlock(shape), padded(shape.keySequence)) *
+           padded(std::max(shape.headDim, shape.valueDim));
+    more.reset(new float[size_t(kArrays * each) + kPad]);
+    data = more.get() + (64 - reinterpret_cast<uintptr_t>(more.get()) % 64) % 64 / sizeof(float);
   }
   float *array(int number) { return data + number * each; }
 };
@@ -263,7 +265,8 @@ struct ScoreTile {
 };
 
 /// out[queries, gathered keys padded] = q[queries, width] * kT; kT has the block's panels [width, kPad]. Computes,
-/// for each group of rows, only the vectors that its last query sees.
+/// for each group of rows, only the vectors that its last query sees; those of which no query computes a key are
+/// zero.
 void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q, const float *kT,
                int64_t width);
 

@@ -135,10 +135,13 @@ void addTransposed(float *sums, const float *weights, const float *rows, const S
     for (int64_t j = 0; j < keys; j += kTileRows) {
       int64_t count = std::min<int64_t>(kTileRows, keys - j);
       int64_t skip = tile.sight.firstQuery(tile.key + key + j) - tile.query;
-      skip = std::clamp<int64_t>(skip, 0, queries);
-      microRows(count, {weights + skip * kKeyBlock + gathered + j, 1, kKeyBlock},
-                rows + skip * pitch, pitch, sums + (key + j) * pitch, pitch, pitch, queries - skip,
-                true);
+      int64_t vector = (gathered + j) / kPad, last = (gathered + j + count - 1) / kPad;
+      auto [first, end] = tile.columns.queriesThatCompute(std::clamp<int64_t>(skip, 0, queries),
+                                                          queries, vector, last - vector + 1);
+      if (first < end)
+        microRows(count, {weights + first * kKeyBlock + gathered + j, 1, kKeyBlock},
+                  rows + first * pitch, pitch, sums + (key + j) * pitch, pitch, pitch, end - first,
+                  true);
     }
   });
 }

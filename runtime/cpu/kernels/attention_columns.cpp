@@ -42,6 +42,12 @@ int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64
   return end > column ? std::min(end * size, keyEnd) : key;
 }
 
+int64_t passesOfBlock(const BlockLayout &layout) {
+  int32_t half = layout.n / 2; // of the last row of blocks, whose queries see all keys
+  int64_t far = layout.n > 0 ? countBlocksOfRow(layout, layout.n - 1, half) : 0;
+  return far == 0 ? kFewestPasses : std::clamp(half / far, kFewestPasses, kMostPasses);
+}
+
 std::vector<TileBlocks> tileBlocks(const RunSight &sight, const BlockLayout *layout,
                                    int64_t blockSize) {
   std::vector<TileBlocks> tiles;
@@ -76,8 +82,10 @@ TileColumns::TileColumns(const BlockLayout *layout, int64_t query, int64_t queri
   int64_t all = padded(keys) / kPad;
   uint16_t some[kKeyVectors] = {};
   if (layout) {
+    for (int64_t row = 0; row < queries; ++row)
+      lines[row] = uint8_t((query + row) / size - query / size);
     compute(*layout, queries, key, keys);
-    for (int64_t row = 0; row < rowsOf(queries); ++row)
+    for (int64_t row = 0; row <= lines[queries - 1]; ++row)
       for (int64_t vector = 0; vector < all; ++vector)
         some[vector] |= computed[row][vector];
   }
@@ -90,7 +98,7 @@ TileColumns::TileColumns(const BlockLayout *layout, int64_t query, int64_t queri
 }
 
 void TileColumns::compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys) {
-  for (int64_t row = 0; row < rowsOf(queries); ++row) {
+  for (int64_t row = 0; row <= lines[queries - 1]; ++row) {
     uint16_t *bits = computed[row];
     std::fill_n(bits, padded(keys) / kPad, uint16_t(0));
     forComputed(layout, firstQuery / size + row, key, key + keys, [&](int64_t first, int64_t end) {
@@ -112,7 +120,7 @@ void TileColumns::begin(int64_t pass, int64_t passSize, const RunSight &sight, i
   if (!sparse)
     return;
   int64_t end = padded(count) / kPad;
-  for (int64_t row = 0; row < rowsOf(queries) && !hides; ++row) {
+  for (int64_t row = 0; row <= lines[queries - 1] && !hides; ++row) {
     int64_t last = std::min((firstQuery / size + row + 1) * size, firstQuery + queries) - 1;
     int64_t seen = std::min(sight.end(last - sight.queryNumber) - key, keys);
     for (int64_t v = 0; v < end && keyOf(v) < seen; ++v) {
@@ -122,8 +130,34 @@ void TileColumns::begin(int64_t pass, int64_t passSize, const RunSight &sight, i
   }
 }
 
+bool TileColumns::computes(int64_t row, int64_t rows, int64_t vector, int64_t count) const {
+  if (!hides)
+    return true;
+  for (int64_t line = lines[row]; line <= lines[row + rows - 1]; ++line)
+    if (lineComputes(line, vector, count))
+      return true;
+  return false;
+}
+
+TileColumns::Queries TileColumns::queriesThatCompute(int64_t row, int64_t end, int64_t vector,
+                                                     int64_t count) const {
+  if (!hides)
+    return {row, end};
+  if (row == end)
+    return {end, end};
+  int64_t first = lines[row], last = lines[end - 1];
+  while (first <= last && !lineComputes(first, vector, count))
+    ++first;
+  while (first < last && !lineComputes(last, vector, count))
+    --last;
+  if (first > last)
+    return {end, end};
+  int64_t before = firstQuery % size; // queries of the first line that are no queries of the tile
+  return {std::max(row, first * size - before), std::min(end, (last + 1) * size - before)};
+}
+
 void TileColumns::hide(float *scores, int64_t row, int64_t seen) const {
-  const uint16_t *bits = computed[(firstQuery + row) / size - firstQuery / size];
+  const uint16_t *bits = computed[lines[row]];
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
   for (int64_t v = 0; v * kPad < seen; ++v) {
     uint16_t of = bits[keyOf(v) / kPad];

@@ -3,9 +3,10 @@
 // Attention's tiles meet blocks of keys. With a layout (block_layout.h) a tile computes those vectors of kPad
 // keys that have a computed block for some of its queries, gathered side by side: its matmuls and its softmax
 // work on these alone, whatever the size of the layout's blocks, in passes of at most kKeyBlock keys. A block of
-// keys is then kSparseBlocks times as long, so that a pass is full even if few keys of a block are computed. Keys
-// that are gathered for other queries of the tile are hidden from a query as if their scores were -inf. Without a
-// layout the gathered keys are the block's, in place; a layout that computes all blocks has the same passes.
+// keys is then several times as long, so that a pass is full even if few keys of a block are computed. Keys
+// that are gathered for other queries of the tile are hidden from a query as if their scores were -inf, and matmuls
+// leave out what no query of a group of rows computes. Without a layout the gathered keys are the block's, in place;
+// a layout that computes all blocks has the same passes.
 
 #ifndef PARTITA_RT_CPU_KERNELS_ATTENTION_COLUMNS_H
 #define PARTITA_RT_CPU_KERNELS_ATTENTION_COLUMNS_H
@@ -26,8 +27,9 @@ constexpr int64_t kQueryTile = 48;
 /// elements (64 KiB).
 constexpr int64_t kKeyBlock = 256;
 constexpr int64_t kBlockElements = 16384;
-constexpr int64_t kSparseBlocks = 8;
-constexpr int64_t kKeyVectors = kSparseBlocks * kKeyBlock / kPad;
+/// Passes of a layout's block of keys.
+constexpr int64_t kFewestPasses = 8, kMostPasses = 32;
+constexpr int64_t kKeyVectors = kMostPasses * kKeyBlock / kPad;
 
 /// The layout of a head; null: dense.
 inline const BlockLayout *layoutOf(const AttentionShape &shape, int64_t head) {
@@ -37,6 +39,10 @@ inline const BlockLayout *layoutOf(const AttentionShape &shape, int64_t head) {
 /// Of keys of the full sequence: the first of keys [key, keyEnd) that a row of blocks computes, or keyEnd; the end of the last one, or key.
 int64_t firstComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd);
 int64_t endOfComputed(const BlockLayout &layout, int64_t row, int64_t key, int64_t keyEnd);
+
+/// How many passes long the layout's blocks of keys are: so many that a pass is full of keys far from the query, which
+/// are the few ones. Longer blocks than necessary leave the caches.
+int64_t passesOfBlock(const BlockLayout &layout);
 
 /// The first and the last block of keys, by its first key, of which a tile of queries computes some; if it
 /// computes none, both are the one where the keys would begin. The tile's sums begin and end with these.
@@ -58,12 +64,15 @@ class TileColumns {
   bool hides = false;       ///< from some query, a key of the pass that it could see otherwise
   int64_t firstQuery, size; ///< of the tile, in the full sequence; of the layout's blocks
   bool sparse;
+  uint8_t
+      lines[kQueryTile]; ///< of each query, its row of blocks, counted from the tile's first one
   /// Of each row of blocks that the tile has queries of, the computed keys: a bit each.
   uint16_t computed[kQueryTile][kKeyVectors];
 
   void compute(const BlockLayout &layout, int64_t queries, int64_t key, int64_t keys);
-  int64_t rowsOf(int64_t queries) const {
-    return (firstQuery + queries - 1) / size - firstQuery / size + 1;
+  bool lineComputes(int64_t line, int64_t vector, int64_t count) const {
+    const int16_t *of = numbersFrom(vector);
+    return std::any_of(of, of + count, [&](int16_t at) { return computed[line][at] != 0; });
   }
   /// How many gathered keys of all passes come before the block's key number `key`.
   int64_t allUpTo(int64_t key) const {
@@ -112,6 +121,14 @@ public:
     }
   }
   bool hidesBlocks() const { return hides; }
+  /// Does some of the tile's queries [row, row + rows) compute some key of `count` gathered vectors? Only blocks of
+  /// the layout count.
+  bool computes(int64_t row, int64_t rows, int64_t vector, int64_t count) const;
+  /// The first of the tile's queries [row, end) that does, and the end of the last one; both `end` if none does.
+  struct Queries {
+    int64_t first, end;
+  };
+  Queries queriesThatCompute(int64_t row, int64_t end, int64_t vector, int64_t count) const;
   /// Sets the scores of a query, number `row` of the tile, of keys that its row of blocks does not compute
   /// to -inf: those among the first `seen`.
   void hide(float *scores, int64_t row, int64_t seen) const;

@@ -33,9 +33,15 @@ void scoreTile(float *out, const ScoreTile &tile, const HeadRows<const float> &q
     for (int64_t i = 0; i < tile.queries; i += kTileRows) {
       int64_t rows = tile.rowsFrom(i), seen = padded(tile.seen(i + rows - 1));
       int64_t columns = std::min({kColumns, gathered - j, seen - j});
-      if (columns > 0)
+      if (columns <= 0)
+        continue;
+      float *scores = out + i * kKeyBlock + j;
+      if (tile.columns.computes(i, rows, j / kPad, columns / kPad))
         microPanels(rows, {q.row(i), q.stride, 1}, kT, tile.columns.numbersFrom(j / kPad),
-                    columns / kPad, out + i * kKeyBlock + j, kKeyBlock, width);
+                    columns / kPad, scores, kKeyBlock, width);
+      else
+        for (int64_t row = 0; row < rows; ++row)
+          std::fill_n(scores + row * kKeyBlock, columns, 0.0f);
     }
 }
 
@@ -46,10 +52,12 @@ void weightTile(float *out, const ScoreTile &tile, const float *p, const float *
   for (int64_t j = 0; j < tile.columns.count; j += kPanel)
     for (int64_t i = 0; i < tile.queries; i += kTileRows) {
       int64_t rows = tile.rowsFrom(i), end = std::min(j + kPanel, tile.seen(i + rows - 1));
-      bool more = add || j > 0;
-      if (end <= j && more)
-        continue;
       int64_t count = std::max<int64_t>(end - j, 0), vector = j / kPad;
+      if (count > 0 && !tile.columns.computes(i, rows, vector, padded(count) / kPad))
+        count = 0;
+      bool more = add || j > 0;
+      if (count == 0 && more)
+        continue;
       MatrixA weights{p + i * kKeyBlock + j, kKeyBlock, 1};
       if (count == 0 || tile.columns.adjacent(vector, padded(count) / kPad))
         microRows(rows, weights, v + tile.columns.keyOf(vector) * pitch, pitch, out + i * pitch,
