@@ -117,11 +117,14 @@ TEST_F(WatcherEnd, LetsTheOthersWriteTheirFlights) {
   while (shared[0].position.beats.load() < 3)
     usleep(1000);
   setTimeoutSeconds(1);
+  setFlightFolder(folder + "/flight", MakeParents::Always);
+  noteStep();
   shared[1].flight.file = FlightRing::File::Written; // by its own process, this one
   {
     Watcher watcher("program", sightOf(1), nullptr);
     watcher.endOthers();
   }
+  setFlightFolder("", MakeParents::Never);
   EXPECT_NE(textOf("flight/rank-0.jsonl").find("another rank has reported why the run ends"),
             std::string::npos);
   int status = 0;

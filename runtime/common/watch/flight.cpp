@@ -308,11 +308,11 @@ static bool mayWrite(FlightRing &ring) {
   return false;
 }
 
-static bool isWanted() { return *flightFolder && failureStatus() == kFailedWhileTraining; }
+bool writesFlights() { return *flightFolder && failureStatus() == kFailedWhileTraining; }
 
 void foreseeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
   auto none = FlightRing::File::None;
-  if (!isWanted() || !ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
+  if (!writesFlights() || !ring.file.compare_exchange_strong(none, FlightRing::File::Begun))
     return;
   writeFile(ring, rank, name, reason);
   ring.file = FlightRing::File::Foreseen;
@@ -331,7 +331,7 @@ void withdrawFlight(FlightRing &ring, int rank) {
 }
 
 void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason) {
-  if (!isWanted() || !mayWrite(ring))
+  if (!writesFlights() || !mayWrite(ring))
     return;
   writeFile(ring, rank, name, reason);
   ring.file = FlightRing::File::Written;

@@ -47,6 +47,8 @@ struct FlightRing {
 /// checkpoint, it is removed again.
 enum class MakeParents : uint8_t { Never, UntilNoted, Always };
 void setFlightFolder(const std::string &folder, MakeParents parents);
+/// Do failures of this process leave files now? There is a folder, and a step is complete or another rank lost.
+bool writesFlights();
 /// When rank 0 of this start began, in microseconds of the time of day. Set it before any rank can fail. A file says of
 /// which start it is, and a late rank of an earlier start replaces none of a later one: its own goes into FOLDER/earlier.
 void setStartOfFlights(int64_t microseconds);

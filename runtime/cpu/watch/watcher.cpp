@@ -37,16 +37,22 @@ void Watcher::stop() {
 }
 
 void Watcher::endOthers() {
-  constexpr int kMostMilliseconds = 1000, kRemoteMilliseconds = 250, kLook = 10;
   stop(); // it would end this process too
   tellNode();
+  awaitOthers();
+}
+
+/// Tells other nodes that the run ends. Lets all ranks write their flight recorders, since launchers kill them soon
+/// after this process has ended.
+void Watcher::awaitOthers() const {
+  constexpr int kMostMilliseconds = 1000, kRemoteMilliseconds = 250, kLook = 10;
   if (sight.remote)
     sight.remote->tellEnd();
   auto isWritten = [this](int rank) {
     return sight.flights[size_t(rank)]->file.load() == FlightRing::File::Written;
   };
   for (int passed = 0; passed < kMostMilliseconds; passed += kLook, usleep(1000 * kLook))
-    if (std::all_of(sight.local.begin(), sight.local.end(), isWritten) &&
+    if ((!writesFlights() || std::all_of(sight.local.begin(), sight.local.end(), isWritten)) &&
         (!sight.remote || passed >= kRemoteMilliseconds))
       break;
 }
@@ -171,10 +177,7 @@ void Watcher::report(const std::string &text, int subject) {
   if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
     writes.push_back(subject);
   writeFlights(writes, text);
-  if (sight.remote) {
-    sight.remote->tellEnd();
-    usleep(100'000); // the others write their recorders before a launcher ends them
-  }
+  awaitOthers();
   removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
 }

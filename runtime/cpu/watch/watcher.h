@@ -51,6 +51,7 @@ private:
   bool claimReport() const;
   void report(const std::string &text, int subject);
   void awaitTurn();
+  void awaitOthers() const;
   [[noreturn]] void end() const;
   void writeFlights(const std::vector<int> &ranks, const std::string &reason) const;
 
