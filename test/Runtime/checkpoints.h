@@ -11,6 +11,7 @@
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/shards.h"
 #include "common/mesh/launch.h"
+#include "common/replicas/replicas.h"
 #include "common/run/check_program.h"
 #include "common/run_options.h"
 #include "common/tensors/layout.h"
@@ -246,6 +247,27 @@ protected:
           fail("%s is not what was written", shard.name);
       }
     });
+  }
+
+  /// Runs ranks that hold save number 1, whose replicas were compared and are again every `every` steps, through
+  /// body(rank, replicas). Adds what they print to `printed`; returns the message of a failure.
+  template <typename Body>
+  static std::string runCompared(const PlanTables &tables, int64_t every, Body body,
+                                 std::string *printed = nullptr) {
+    RunOptions options;
+    options.checkReplicas = every;
+    options.steps = 9;
+    testing::internal::CaptureStdout();
+    std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
+      fill(rank, 1);
+      ReplicaCheck replicas(rank, options);
+      replicas.begin(0);
+      body(rank, replicas);
+    });
+    std::string text = testing::internal::GetCapturedStdout();
+    if (printed)
+      *printed += text;
+    return error;
   }
 
   std::set<std::string> names() const {

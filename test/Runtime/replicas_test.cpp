@@ -4,7 +4,6 @@
 #include "checkpoints.h"
 
 #include "common/mesh/mesh.h"
-#include "common/replicas/replicas.h"
 #include "common/start_marks.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/replica_hash.h"
@@ -143,22 +142,14 @@ protected:
   /// rank holds, by its number, or none. Returns the error.
   std::string check(const Plan &plan, int flipped, size_t tensor, int64_t bit) {
     PlanTables tables(plan);
-    RunOptions options;
-    options.checkReplicas = 3;
-    options.steps = 9;
-    testing::internal::CaptureStdout();
-    std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
-      fill(rank, 1);
-      ReplicaCheck replicas(rank, options);
-      replicas.begin(0);
+    auto flipAndCompare = [&](Rank &rank, ReplicaCheck &replicas) {
       if (rank.rank == flipped)
         static_cast<char *>(persistentShards(rank)[tensor].data)[bit / 8] ^=
             static_cast<char>(1 << bit % 8);
       for (int64_t step = 1; step <= 4; ++step)
         replicas.afterStep(step, {});
-    });
-    printed += testing::internal::GetCapturedStdout();
-    return error;
+    };
+    return runCompared(tables, 3, flipAndCompare, &printed);
   }
   std::string printed; ///< by all runs
 };

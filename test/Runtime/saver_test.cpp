@@ -6,7 +6,6 @@
 #include "common/checkpoint/folder.h"
 #include "common/checkpoint/saver.h"
 #include "common/mesh/mesh.h"
-#include "common/replicas/replicas.h"
 
 #include <algorithm>
 #include <atomic>
@@ -123,14 +122,7 @@ TEST_F(Saver, DoesNotSaveWhatIsNoLongerAsItWasCompared) {
         PlanTables tables(plan);
         if (rankCount(tables.program) == 1)
           continue;
-        RunOptions options;
-        options.checkReplicas = 1;
-        options.steps = 9;
-        testing::internal::CaptureStdout();
-        std::string error = World(tables.program).run(tables.program, &options, [&](Rank &rank) {
-          fill(rank, 1);
-          ReplicaCheck replicas(rank, options);
-          replicas.begin(0);
+        std::string error = runCompared(tables, 1, [&](Rank &rank, ReplicaCheck &replicas) {
           std::map<std::string, uint64_t> hashes = replicas.comparedHashes();
           std::vector<TensorShard> shards = persistentShards(rank);
           auto count = std::find_if(shards.begin(), shards.end(), [](const TensorShard &shard) {
@@ -148,7 +140,6 @@ TEST_F(Saver, DoesNotSaveWhatIsNoLongerAsItWasCompared) {
             fail("%s", error.c_str());
           barrier(*rank.world, "the end");
         });
-        testing::internal::GetCapturedStdout();
         std::string expected = "what it has of count is no longer what all replicas had";
         EXPECT_EQ(error.find(expected) != std::string::npos, flips)
             << meshText(tables.program) << ": " << error;

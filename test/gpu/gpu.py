@@ -180,12 +180,16 @@ def wait_for(children, start, limit):
 
 
 def free_port():
-    """A free port below those that the system gives to whoever asks for any, such as the ranks themselves."""
+    """A port that can be bound now, below those that the system gives to whoever asks for any, such as the ranks
+    themselves."""
     while True:
         port = random.randint(10_000, 29_999)
         with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
+            return port
 
 
 def run_ranks(program, ranks, arguments, limit, environment=None):
