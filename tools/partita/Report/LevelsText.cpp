@@ -152,13 +152,16 @@ void partita::tool::printLevels(raw_ostream &os, const json::Object &manifest,
   MapVector<StringRef, LevelBytes> rows;
   std::vector<std::string> titles; // owned
   titles.reserve(collectives.size() + 2);
+  LevelBytes sum;
   for (const Collective &each : collectives)
     if (counts(each, function)) {
       titles.push_back(std::string(each.backward ? "backward  " : "forward   ") + each.row().name +
                        " over " + each.axis + (each.type == "float32" ? "" : " of " + each.type));
-      rows[titles.back()] += groups.sent(each);
+      LevelBytes sent = groups.sent(each);
+      rows[titles.back()] += sent;
+      sum += sent;
     }
-  rows["in all"] = levelsOf(manifest, collectives, function, ranksPerNode);
+  rows["in all"] = sum;
   if (exactManifest)
     rows["without ZeRO++"] = levelsOf(*exactManifest, exact, function, ranksPerNode);
   size_t width = 0;
