@@ -12,7 +12,7 @@ from commands import build_for_simulated_gpu, call  # noqa: E402
 from tensor_files import write_tensors  # noqa: E402
 
 folder = sys.argv[1]
-random = numpy.random.default_rng(0)
+random = numpy.random.default_rng(1)
 BATCH, LENGTH, WIDTH, VOCABULARY, HEADS, LAYERS, BLOCK = 4, 32, 16, 32, 4, 2, 4
 BLOCKS = LENGTH // BLOCK
 
