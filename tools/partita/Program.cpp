@@ -19,6 +19,19 @@ std::string partita::tool::inFolder(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
+int64_t partita::tool::numberIn(const json::Object &object, StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+std::vector<const json::Object *> partita::tool::objectsIn(const json::Array *array) {
+  std::vector<const json::Object *> result;
+  if (array)
+    for (const json::Value &value : *array)
+      if (const json::Object *object = value.getAsObject())
+        result.push_back(object);
+  return result;
+}
+
 std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::string &problem,
                                                         ArrayRef<StringRef> keys) {
   if (!sys::fs::is_directory(folder)) {

@@ -66,6 +66,11 @@ std::string inFolder(llvm::StringRef folder, llvm::StringRef name);
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem,
                                                llvm::ArrayRef<llvm::StringRef> keys = {"program"});
 
+/// A key's number, or 0.
+int64_t numberIn(const llvm::json::Object &object, llvm::StringRef key);
+/// The objects of an array, without entries of any other kind; none of a null array.
+std::vector<const llvm::json::Object *> objectsIn(const llvm::json::Array *array);
+
 /// Returns the target that the manifest names; the default one if it names no known target.
 const rt::Target &targetOf(const llvm::json::Object &manifest);
 

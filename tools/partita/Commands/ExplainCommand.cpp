@@ -18,6 +18,7 @@
 #include "tools/partita/Expectations.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Report/CommunicationText.h"
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Report/FlopsText.h"
 #include "tools/partita/Report/LevelsText.h"
@@ -54,68 +55,6 @@ struct ExplainOptions {
   std::optional<json::Object> exactManifest;
 };
 } // namespace
-
-static std::string text(const json::Object &object, StringRef key) {
-  return printable(object.getString(key).value_or(""));
-}
-
-static int64_t number(const json::Object &object, StringRef key) {
-  return object.getInteger(key).value_or(0);
-}
-
-/// Returns the objects of an array, skipping entries of any other kind.
-static std::vector<const json::Object *> objects(const json::Array *array) {
-  std::vector<const json::Object *> result;
-  if (array)
-    for (const json::Value &value : *array)
-      if (const json::Object *object = value.getAsObject())
-        result.push_back(object);
-  return result;
-}
-
-static std::string nameList(const json::Array &names) {
-  std::string list;
-  for (const json::Value &name : names)
-    list += (list.empty() ? "" : ", ") + printable(name.getAsString().value_or(""));
-  return list;
-}
-
-/// The groups of a communicator, the last axis of the mesh varying fastest: "0,1 | 2,3".
-static std::string groupsOf(const json::Object &manifest, const json::Object &communicator,
-                            size_t most) {
-  std::vector<std::string> groups;
-  for (const std::vector<int64_t> &ranks : rankGroups(manifest, communicator))
-    groups.push_back(
-        llvm::join(llvm::map_range(ranks, [](int64_t rank) { return std::to_string(rank); }), ","));
-  bool shortened = groups.size() > most;
-  return llvm::join(ArrayRef(groups).take_front(most), " | ") + (shortened ? " | ..." : "");
-}
-
-static void explainCommunicators(const json::Object &manifest, bool all) {
-  outs() << '\n';
-  for (const json::Object *row : objects(manifest.getArray("communicators")))
-    outs() << formatv("Communicator {0}: {1}\n", text(*row, "name"),
-                      groupsOf(manifest, *row, all ? 1 << 20 : 8));
-}
-
-/// Prints collectives as in the program's own census: added up by name, with the tensors.
-static void explainCalls(const json::Object &manifest) {
-  std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
-  std::string function;
-  for (const json::Object *collective : collectives) {
-    if (std::string of = text(*collective, "function"); of != function) {
-      function = of;
-      outs() << "\nCollectives of " << function << ", per rank and call of it\n";
-    }
-    outs() << formatv("  {0,3} x {1} over {2} ({3} ranks), {4} bytes: {5}\n",
-                      number(*collective, "calls"), text(*collective, "kind"),
-                      text(*collective, "axis"), number(*collective, "ranks"),
-                      grouped(number(*collective, "bytes")), text(*collective, "name"));
-    const json::Array *tensors = collective->getArray("tensors");
-    if (tensors && tensors->size())
-      outs() << "        of " << nameList(*tensors) << '\n';
-  }
-}
 
 static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   OptionSet options(
@@ -313,58 +252,6 @@ static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
   return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
 }
 
-/// Prints transfers between device and host, if there are any.
-static void printTransfers(const json::Object &manifest) {
-  const json::Object *transfers = manifest.getObject("transfers");
-  int64_t toHost = transfers ? number(*transfers, "to_host") : 0,
-          toDevice = transfers ? number(*transfers, "to_device") : 0;
-  if (toHost + toDevice > 0)
-    outs() << formatv("\nCopied by a rank per step: {0} bytes to the host, {1} to the device\n",
-                      grouped(toHost), grouped(toDevice));
-}
-
-/// Prints "Stage 0: layers 0 to 5; 1,234 bytes per rank", and the stage's messages in a call of the
-/// function.
-static void printStage(const json::Object &stage, StringRef function) {
-  outs() << formatv("\nStage {0}: ", number(stage, "stage")) << layersOf(stage);
-  if (const json::Object *memory = stage.getObject("memory"))
-    outs() << "; " << grouped(memory::deviceBytes(*memory)) << " bytes per rank";
-  outs() << '\n';
-  for (const json::Object *message : objects(stage.getArray("messages")))
-    if (text(*message, "function") == function)
-      outs() << formatv(
-          "  {0} {1} {2}: {3} x {4} bytes: {5}\n",
-          number(*message, "from") == number(stage, "stage") ? "sends to" : "receives from",
-          "stage",
-          number(*message, "from") == number(stage, "stage") ? number(*message, "to")
-                                                             : number(*message, "from"),
-          number(*message, "messages"),
-          grouped(number(*message, "bytes") / std::max<int64_t>(number(*message, "messages"), 1)),
-          text(*message, "name"));
-}
-
-/// Prints what each stage has and communicates; of a program without stages, what it communicates.
-static void printCommunication(const json::Object &manifest, ArrayRef<Collective> collectives,
-                               bool all) {
-  std::vector<const json::Object *> stages = objects(manifest.getArray("stages"));
-  if (objects(manifest.getArray("communicators")).size())
-    explainCommunicators(manifest, all);
-  else if (stages.empty())
-    outs() << "\nNo collectives: one rank, or nothing to communicate.\n";
-  if (stages.empty() && !collectives.empty())
-    explainCollectives(outs(), collectives, Census::mainFunction(collectives), {}, all);
-  std::string function = mainFunctionOf(manifest);
-  for (const json::Object *stage : stages) {
-    std::vector<Collective> own;
-    for (const Collective &each : collectives)
-      if (each.stage == number(*stage, "stage"))
-        own.push_back(each);
-    printStage(*stage, function);
-    explainCollectives(outs(), own, function, layerRangesOf(manifest, number(*stage, "stage")),
-                       all);
-  }
-}
-
 /// Returns the number of ranks of a node: as the user says, else of one group of hpZ with all its ranks of the axes further in; 0 if there are none.
 static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
   if (o.ranksPerNode > 0)
@@ -373,10 +260,10 @@ static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
   if ((plan ? plan->getString(kHpz).value_or("1") : o.plan.get(kHpz)) == "1")
     return 0;
   int64_t ranks = 1;
-  std::vector<const json::Object *> mesh = objects(manifest.getArray("mesh"));
+  std::vector<const json::Object *> mesh = objectsIn(manifest.getArray("mesh"));
   for (const json::Object *axis : llvm::reverse(mesh)) {
-    ranks *= number(*axis, "size");
-    if (text(*axis, "axis") == "fsdp")
+    ranks *= numberIn(*axis, "size");
+    if (textIn(*axis, "axis") == "fsdp")
       break;
   }
   return ranks;
@@ -395,13 +282,13 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   });
   if (timeline)
     printTimeline(outs(), *timeline, waits, all);
-  printCommunication(manifest, collectives, all);
+  printCommunication(outs(), manifest, collectives, all);
   if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty())
     printLevels(outs(), manifest, collectives, Census::mainFunction(collectives), node, o.exact,
                 o.exactManifest ? &*o.exactManifest : nullptr);
   if (all)
-    explainCalls(manifest);
-  printTransfers(manifest);
+    printCalls(outs(), manifest);
+  printTransfers(outs(), manifest);
   printStageMemory(outs(), manifest);
   if (const json::Object *memory = manifest.getObject("memory")) {
     if (std::optional<int64_t> stage = manifest.getInteger("memory_stage"))
@@ -512,7 +399,8 @@ int partita::tool::explainMain(Arguments arguments) {
   if (!noted)
     return session.fail(o.subject + ": " + toString(noted.takeError()));
   const std::vector<Collective> &collectives = *noted;
-  if (int64_t ranks = number(*manifest, "ranks"); o.ranksPerNode > 0 && ranks % o.ranksPerNode != 0)
+  if (int64_t ranks = numberIn(*manifest, "ranks");
+      o.ranksPerNode > 0 && ranks % o.ranksPerNode != 0)
     return session.fail(
         formatv("--ranks-per-node: the {0} ranks are not nodes of {1} each", ranks, o.ranksPerNode)
             .str());

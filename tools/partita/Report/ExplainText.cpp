@@ -17,6 +17,10 @@ std::string partita::tool::printable(StringRef name) {
   return shown;
 }
 
+std::string partita::tool::textIn(const json::Object &object, StringRef key) {
+  return printable(object.getString(key).value_or(""));
+}
+
 std::string partita::tool::layersText(ArrayRef<int64_t> layers) {
   if (layers.size() == 1)
     return placeText(layers.front());

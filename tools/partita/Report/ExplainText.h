@@ -5,12 +5,15 @@
 
 #include "partita/Analysis/Collectives.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace partita::tool {
 
 /// Escapes control characters: names come from model files.
 std::string printable(llvm::StringRef name);
+/// That of a key, or "".
+std::string textIn(const llvm::json::Object &object, llvm::StringRef key);
 
 /// "layer 3", "layers 0 to 11, each", "layers 0, 2, 4, each".
 std::string layersText(llvm::ArrayRef<int64_t> layers);

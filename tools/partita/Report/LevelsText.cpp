@@ -18,17 +18,9 @@ static int64_t sizeOf(const json::Object &axis) {
   return std::max<int64_t>(axis.getInteger("size").value_or(1), 1);
 }
 
-static std::vector<const json::Object *> objectsOf(const json::Array *array) {
-  std::vector<const json::Object *> result;
-  for (size_t i = 0; array && i < array->size(); ++i)
-    if (const json::Object *object = (*array)[i].getAsObject())
-      result.push_back(object);
-  return result;
-}
-
 static int64_t rankCount(const json::Object &manifest) {
   int64_t ranks = 1;
-  for (const json::Object *axis : objectsOf(manifest.getArray("mesh")))
+  for (const json::Object *axis : objectsIn(manifest.getArray("mesh")))
     ranks *= sizeOf(*axis);
   return ranks;
 }
@@ -40,7 +32,7 @@ std::vector<std::vector<int64_t>> partita::tool::rankGroups(const json::Object &
     for (const json::Value &axis : *axes)
       along.insert(axis.getAsString().value_or("").str());
   const json::Array *stages = communicator.getArray("stages");
-  std::vector<const json::Object *> mesh = objectsOf(manifest.getArray("mesh"));
+  std::vector<const json::Object *> mesh = objectsIn(manifest.getArray("mesh"));
   std::vector<std::vector<int64_t>> groups;
   std::map<std::vector<int64_t>, size_t> at; // by the coordinates that a group has in common
   for (int64_t rank = 0, ranks = rankCount(manifest); rank < ranks; ++rank) {
@@ -67,7 +59,7 @@ std::vector<std::vector<int64_t>> partita::tool::rankGroups(const json::Object &
 
 /// The rank's pipeline stage, -1 without stages.
 static int64_t stageOf(const json::Object &manifest, int64_t rank) {
-  std::vector<const json::Object *> mesh = objectsOf(manifest.getArray("mesh"));
+  std::vector<const json::Object *> mesh = objectsIn(manifest.getArray("mesh"));
   for (const json::Object *axis : llvm::reverse(mesh)) {
     if (axis->getString("axis").value_or("") == pipe::PipeDialect::kAxisName)
       return rank % sizeOf(*axis);
@@ -105,7 +97,7 @@ namespace {
 class Groups {
 public:
   Groups(const json::Object &manifest, int64_t perNode) : manifest(manifest), perNode(perNode) {
-    for (const json::Object *row : objectsOf(manifest.getArray("communicators")))
+    for (const json::Object *row : objectsIn(manifest.getArray("communicators")))
       groups[row->getString("name").value_or("").str()] = rankGroups(manifest, *row);
   }
 

@@ -15,10 +15,6 @@ using memory::Ledger;
 
 static constexpr int kName = 26; ///< width of a row's name
 
-static int64_t number(const json::Object &object, StringRef key) {
-  return object.getInteger(key).value_or(0);
-}
-
 static std::string name(std::string text) {
   text.resize(std::max<size_t>(text.size(), kName), ' ');
   return text;
@@ -31,7 +27,7 @@ static void printPersistent(raw_ostream &os, StringRef title, const json::Object
   os << "\n  " << name(title.str()) << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
   auto line = [&](const Twine &title, const json::Object &entry) {
     os << "    " << left_justify(title.str(), kName - 2)
-       << formatv("{0,18}  {1,8}\n", grouped(number(entry, "bytes")), number(entry, "buffers"));
+       << formatv("{0,18}  {1,8}\n", grouped(numberIn(entry, "bytes")), numberIn(entry, "buffers"));
   };
   for (const json::Value &value : *kinds) {
     const json::Object *kind = value.getAsObject();
@@ -43,7 +39,7 @@ static void printPersistent(raw_ostream &os, StringRef title, const json::Object
       if (const json::Object *each = part.getAsObject())
         line("  " + printable(each->getString("name").value_or("")), *each);
   }
-  int64_t padding = number(memory, "padding"), all = number(memory, "persistent");
+  int64_t padding = numberIn(memory, "padding"), all = numberIn(memory, "persistent");
   if (padding > 0)
     os << "    " << left_justify("padding, of these", kName - 2)
        << formatv("{0,18}  {1:P3}\n", grouped(padding), double(padding) / double(all));
@@ -106,7 +102,7 @@ static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
 }
 
 static void printHost(raw_ostream &os, const json::Object &memory) {
-  int64_t persistent = number(memory, "persistent"), pinned = number(memory, "arena");
+  int64_t persistent = numberIn(memory, "persistent"), pinned = numberIn(memory, "arena");
   os << formatv("\nHost memory of a rank: {0} bytes = {1} persistent + {2} pinned\n",
                 grouped(persistent + pinned), grouped(persistent), grouped(pinned));
   printPersistent(os, "persistent, on the host", memory);
@@ -134,7 +130,7 @@ std::string partita::tool::momentText(const Ledger &ledger) {
 
 void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memory,
                                        const Ledger *ledger) {
-  int64_t arena = number(memory, "arena");
+  int64_t arena = numberIn(memory, "arena");
   os << "\nMemory of a rank: " << grouped(memory::deviceBytes(memory))
      << " bytes = " << partsText(memory, " + ") << '\n';
   printPersistent(os, "persistent", memory);
@@ -143,10 +139,10 @@ void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memo
   const json::Object *functions = memory.getObject("functions");
   for (const auto &[name, value] : functions ? *functions : json::Object())
     if (const json::Object *other = value.getAsObject();
-        other && number(*other, "arena") == arena && ledger && ledger->arena < arena)
+        other && numberIn(*other, "arena") == arena && ledger && ledger->arena < arena)
       os << formatv("\n  {0} determines the size of the arena: {1} bytes at {2}\n",
                     printable(StringRef(name)), grouped(arena), nodeText(*other));
-  if (int64_t forward = number(memory, "forward_arena"))
+  if (int64_t forward = numberIn(memory, "forward_arena"))
     os << formatv("\n  With --forward, a run's arena has {0} bytes, to hold the outputs\n",
                   grouped(forward));
   if (const json::Object *host = memory.getObject("host"))

@@ -3,6 +3,7 @@
 #include "tools/partita/Run/ProgramStarts.h"
 #include "tools/partita/Elastic.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
 #include <chrono>
