@@ -109,6 +109,10 @@ private:
 
   /// Fails if the errors that compression leaves have no place to stay.
   LogicalResult checkProgram(train::OptimizerInterface first) {
+    if (stage > 1)
+      return refuse(first) << "compresses what each rank has of every gradient, in full; use "
+                              "--zero-stage 0 or 1, not "
+                           << stage.getValue();
     for (StringAttr axis : mesh.getAxes())
       if (splitsBatch(axis) && axis != "dp")
         return refuse(first) << "compresses momenta that every rank has in full, and "
@@ -122,10 +126,6 @@ private:
     if (llvm::is_contained(offload, "optimizer"))
       return refuse(first) << "adds to the whole momentum what it sends, in every step; leave out "
                               "--offload optimizer, which keeps it on the host";
-    if (stage > 1)
-      return refuse(first) << "compresses what each rank has of every gradient, in full; use "
-                              "--zero-stage 0 or 1, not "
-                           << stage.getValue();
     return success();
   }
 
