@@ -99,6 +99,16 @@ def Rt_RoundBlocksOp : Rt_Call<"round_blocks", "roundBlocks", ["getY()", "getX()
   let summary = "y = x as the two leave it";
   let arguments = (ins B:$y, B:$x, I64Attr:$block, I64Attr:$n);
 }
+def Rt_QuantizeChunksOp : Rt_Call<"quantize_chunks", "quantizeChunks",
+    ["getChunks()", "getOffset()", "getStride()", "getX()", "getN()", "getChunk()", "getRanks()", "getBlock()"]> {
+  let summary = "x in 4 bits, and a scale per block, in a chunk for each rank: `stride` bytes apart, from byte `offset` on";
+  let arguments = (ins B:$chunks, B:$x, I64Attr:$offset, I64Attr:$stride, I64Attr:$n, I64Attr:$chunk, I64Attr:$ranks, I64Attr:$block);
+}
+def Rt_SumChunksOp : Rt_Call<"sum_chunks", "sumChunks",
+    ["getSum()", "getChunks()", "getOffset()", "getStride()", "getChunk()", "getRanks()", "getBlock()"]> {
+  let summary = "sum = the chunks of all ranks, which lie like that, added up in their order";
+  let arguments = (ins B:$sum, B:$chunks, I64Attr:$offset, I64Attr:$stride, I64Attr:$chunk, I64Attr:$ranks, I64Attr:$block);
+}
 def Rt_ScaledGemmOp : Rt_Call<"scaled_gemm", "scaledGemm",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getScaleA()", "getB()", "getScaleB()", "getC()",
      "orNull(getBias())", "orNull(getAddend())"], [AttrSizedOperandSegments]> {

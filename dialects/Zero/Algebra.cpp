@@ -77,9 +77,9 @@ LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
 }
 
 /// Moves a sum over another axis after the reduce-scatter, so that it sums shards instead of full
-/// values.
+/// values. Not if it rounds: the sum of rounded values is not the rounded sum.
 LogicalResult ReduceScatterOp::canonicalize(ReduceScatterOp op, PatternRewriter &rewriter) {
-  if (op.getValues().size() != 1)
+  if (op.getValues().size() != 1 || op.getInt4Block())
     return failure();
   par::AllReduceOp sum = sumOf(op.getValues()[0], op.getAxisAttr(), /*other=*/true);
   if (!sum)

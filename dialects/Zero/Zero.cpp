@@ -3,6 +3,7 @@
 #include "dialects/Zero/Zero.h"
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/OpImplementation.h"
+#include "runtime/include/partita_rt/int4_chunks.h"
 
 using namespace mlir;
 using namespace partita;
@@ -178,6 +179,14 @@ LogicalResult RoundBlocksOp::verify() {
   return success();
 }
 LogicalResult ReduceScatterOp::verify() {
+  constexpr int64_t word = partita_rt::int4_chunks::kWord;
+  if (getInt4Block() && *getInt4Block() % word != 0)
+    return emitOpError() << "rounds blocks of " << *getInt4Block() << ", expected a multiple of "
+                         << word << ", the numbers of a word";
+  if (getInt4Block() && !llvm::all_of(getValues().getTypes(), [](Type type) {
+        return isa<FloatType>(getElementTypeOrSelf(type));
+      }))
+    return emitOpError() << "rounds floats, found " << getValues().getTypes();
   return verifyBucket(*this, getAxisAttr(), getValues(), getShards(), /*gathers=*/false);
 }
 LogicalResult GatherStartOp::verify() {

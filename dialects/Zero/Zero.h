@@ -28,6 +28,10 @@ bool isSecondaryCopy(mlir::Type gathered, mlir::StringAttr axis);
 /// Returns the type of the scales of a value's blocks of so many elements: a shard of it has a shard of them;
 /// null if a rank, or the shard, holds no whole blocks.
 mlir::RankedTensorType scalesType(mlir::Type type, int64_t block, par::MeshAttr mesh);
+/// Returns the type of chunks in 4 bits of which these are the shards (QuantizeChunksOp), before or after their exchange; null if one is no
+/// shard over the axis.
+mlir::RankedTensorType chunksType(mlir::TypeRange shards, mlir::StringAttr axis, int64_t block,
+                                  par::MeshAttr mesh, bool received);
 /// Returns the number of padding elements of a flat shard of all ranks over its flat axes, which are
 /// stored and moved for nothing.
 int64_t paddingOf(mlir::Type shard, par::MeshAttr mesh);

@@ -87,10 +87,20 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
 
         %g = zero.reduce_scatter %dw over "dp" because "gradient"
            : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+
+    With `int4_block`, what is summed are the values as `quantize_chunks` and `sum_chunks` round them, in blocks of so many elements of each
+    shard: `zero-quantize-gradients` sets it, and `zero-quantize-scatters` writes these two and the exchange between them.
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$int4_block);
   let results = (outs Variadic<AnyRankedTensor>:$shards);
-  let assemblyFormat = "$values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($shards)";
+  let assemblyFormat = [{
+    $values `over` $axis (`in` `int4` `blocks` `of` $int4_block^)? (`because` $reason^)? attr-dict `:` type($values) `->` type($shards)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$shards, "::mlir::ValueRange":$values, "::mlir::StringAttr":$axis,
+                                 "::mlir::StringAttr":$reason), [{
+    build($_builder, $_state, shards, values, axis, reason, ::mlir::IntegerAttr());
+  }]>];
   let hasVerifier = 1;
   let hasCanonicalizeMethod = 1;
 }
@@ -147,6 +157,68 @@ def Zero_RoundBlocksOp : Zero_Blockwise<"round_blocks"> {
 }
 
 //===----------------------------------------------------------------------------------------------===//
+// Sums of numbers in 4 bits
+//
+// A ring that reduces would round a sum once per rank. So each rank rounds what it has, once, and sends each other one its chunk, which that
+// one sums (ZeRO++'s qgZ).
+//===----------------------------------------------------------------------------------------------===//
+
+def Zero_QuantizeChunksOp : Zero_Blockwise<"quantize_chunks"> {
+  let summary = "what a rank sends of its values to each rank of an axis, in 4 bits with a scale per block: partial -> split by senders";
+  let description = [{
+    Each value's elements are cut as `reduce_scatter` cuts them: into a chunk for each rank, the last ones padded with zeros. Blocks are of `block`
+    consecutive elements of a chunk, a multiple of 8, and the last one of a chunk may be shorter: no block has elements of two chunks. The scale of a block is the max of |x| in it,
+    divided by 7; a number is x / scale, rounded to nearest even, in two's complement. A block whose max is below 7 times the smallest normal
+    float is zero. A NaN or an infinity makes its block's scale NaN, so that the block becomes NaN in the sum.
+
+    The result's last three dimensions are receivers, senders, of which a rank is one, and bytes: for each value, its chunk's scales, as
+    float32, and its numbers, the first one lowest, in words of eight (partita_rt/int4_chunks.h). Other axes, of whose ranks each has another
+    value, split dimensions before these.
+
+        %chunks = zero.quantize_chunks %x over "dp" by 8
+            : tensor<4x8xf32, #par.place<[4, 8], partial [dp]>> -> tensor<2x1x16xi8, #par.place<[2, 2 @dp, 16]>>
+
+    Created by `zero-quantize-scatters`; becomes a kernel call per value.
+  }];
+  let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$values, StrAttr:$axis, ConfinedAttr<I64Attr, [IntPositive]>:$block);
+  let results = (outs Zero_Int8:$chunks);
+  let assemblyFormat = "$values `over` $axis `by` $block attr-dict `:` type($values) `->` type($chunks)";
+}
+
+def Zero_ExchangeChunksOp : Zero_Collective<"exchange_chunks", "AllToAll", [DeclareOpInterfaceMethods<StartableInterface>]> {
+  let summary = "each rank's chunk to that rank: split by senders -> split by receivers";
+  let description = [{
+        %received = zero.exchange_chunks %chunks over "dp" because "gradient"
+            : tensor<2x1x16xi8, #par.place<[2, 2 @dp, 16]>> -> tensor<1x2x16xi8, #par.place<[2 @dp, 2, 16]>>
+
+    Created by `zero-quantize-scatters`; split into `exchange_chunks_start` and `par.wait` by `start-collectives`.
+  }];
+  let arguments = (ins Zero_Int8:$chunks, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
+  let results = (outs Zero_Int8:$received);
+  let assemblyFormat = "$chunks `over` $axis (`because` $reason^)? attr-dict `:` type($chunks) `->` type($received)";
+  let hasVerifier = 1;
+}
+
+def Zero_SumChunksOp : Zero_Blockwise<"sum_chunks"> {
+  let summary = "this rank's flat shards of the sums of what all ranks have sent: split by receivers -> flat";
+  let description = [{
+    Adds numbers times their blocks' scales in the order of the ranks, in float32, from 0 on, and rounds the sum to the type of the shard.
+
+        %g = zero.sum_chunks %received over "dp" by 8
+            : tensor<1x2x16xi8, #par.place<[2 @dp, 2, 16]>> -> tensor<16xf32, #par.place<[4, 8], flat [dp]>>
+
+    Created by `zero-quantize-scatters`; becomes a kernel call per shard.
+  }];
+  let arguments = (ins Zero_Int8:$received, StrAttr:$axis, ConfinedAttr<I64Attr, [IntPositive]>:$block);
+  let results = (outs Variadic<RankedTensorOf<[AnyFloat]>>:$shards);
+  let assemblyFormat = "$received `over` $axis `by` $block attr-dict `:` type($received) `->` type($shards)";
+  let extraClassDeclaration = [{
+    /// The value of which a result is a shard of the sum, found through the exchange, or its start and wait; null if another op wrote what is received.
+    ::mlir::Value getSummed(unsigned result);
+  }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
 // Asynchronous starts
 //===----------------------------------------------------------------------------------------------===//
 
@@ -174,6 +246,13 @@ def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatte
   let summary = "begins a reduce-scatter; its results may be read after its `par.wait`";
   let description = [{
     Like `gather_start`; `buffers` are the shards of the sums.
+  }];
+}
+
+def Zero_ExchangeChunksStartOp : Zero_Start<"exchange_chunks_start", "AllToAll"> {
+  let summary = "begins an exchange; its result may be read after its `par.wait`";
+  let description = [{
+    Like `gather_start`; `buffers` is what all ranks have sent to this one.
   }];
 }
 

@@ -231,9 +231,14 @@ bool hasPair(const Collective &c, const Role &role) {
 
 } // namespace
 
+/// Does it leave each rank its shard of a sum? An all-to-all whose ranks sum what they receive does.
+static bool scatters(CollectiveKind kind) {
+  return kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllToAll;
+}
+
 /// Returns where a kind of collective is reported if not in its layer.
 static std::optional<Place> placeOf(const Role *role, CollectiveKind kind) {
-  bool isReported = role && (!role->scattersOnly || kind == CollectiveKind::ReduceScatter);
+  bool isReported = role && (!role->scattersOnly || scatters(kind));
   return isReported ? role->place : std::nullopt;
 }
 
@@ -260,9 +265,7 @@ std::string Collective::why() const {
           ? formatv("{0} splits what {1} works on", axis, op).str()
           : formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
   bool gathers = kind == CollectiveKind::AllGather;
-  StringRef says = gathers                                 ? row->asGather
-                   : kind == CollectiveKind::ReduceScatter ? row->asScatter
-                                                           : row->text;
+  StringRef says = gathers ? row->asGather : scatters(kind) ? row->asScatter : row->text;
   if (says.empty())
     says = row->text;
   if (steps.after > 0)
@@ -272,6 +275,8 @@ std::string Collective::why() const {
   if (isAlpha(says.front())) // a sentence, of a role that only IR written by hand gives an op
     text += ": ";
   text += says;
+  if (kind == CollectiveKind::AllToAll && placeOf(row, kind)) // of gradients: QuantizeChunksOp
+    text += "; what it sends of it are 4 bits per element and a scale per block";
   return gathers && backward ? text + row->anew.str() : text;
 }
 

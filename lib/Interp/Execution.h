@@ -114,6 +114,7 @@ void addUpdateKernels(KernelTable &table);
 void addLossScaleKernels(KernelTable &table);
 void addFp8Kernels(KernelTable &table);
 void addBlockwiseKernels(KernelTable &table);
+void addChunkKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);

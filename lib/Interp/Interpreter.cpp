@@ -115,6 +115,7 @@ const KernelTable &KernelTable::get() {
     addLossScaleKernels(result);
     addFp8Kernels(result);
     addBlockwiseKernels(result);
+    addChunkKernels(result);
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);

@@ -7,6 +7,7 @@
 
 #include "dialects/Zero/Zero.h"
 #include "lib/Interp/Blockwise.h"
+#include "lib/Interp/Chunks.h"
 #include "lib/Interp/Execution.h"
 
 using namespace mlir;
@@ -70,6 +71,14 @@ static LogicalResult gather(Execution &execution, Op op, RankInputs in, RankOutp
 template <typename Op>
 static LogicalResult scatter(Execution &execution, Op op, RankInputs in, RankOutputs out) {
   unsigned first = op->getNumResults() - op->getNumOperands();
+  if constexpr (std::is_same_v<Op, zero::ReduceScatterOp>)
+    if (op.getInt4Block()) {
+      for (auto [i, values] : llvm::enumerate(in))
+        out[i] = scatteredInBlocks(execution, op.getAxis(), values,
+                                   cast<RankedTensorType>(op->getResult(i).getType()),
+                                   static_cast<int64_t>(*op.getInt4Block()));
+      return success();
+    }
   for (auto [i, values] : llvm::enumerate(in))
     out[first + i] =
         shardsOf(execution, op.getAxis(), sumOverGroups(execution.mesh(), op.getAxis(), values),

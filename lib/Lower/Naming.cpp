@@ -117,10 +117,12 @@ static Value earlierMicroBatches(tx::AddOp add) {
   return {};
 }
 
-/// The term of an addition that a reduce-scatter has made: this micro-batch's gradient.
+/// The term of an addition that a reduce-scatter, or a sum of chunks, has made: this micro-batch's gradient.
 static Value reducedOf(tx::AddOp add) {
   for (Value term : add->getOperands())
     if (Operation *op = term.getDefiningOp()) {
+      if (isa<zero::SumChunksOp>(op))
+        return term;
       auto wait = dyn_cast<AsyncWaitInterface>(op);
       if (isa_and_nonnull<zero::ReduceScatterOp, zero::ReduceScatterStartOp>(
               wait ? wait.getStart().getOperation() : op))
@@ -139,11 +141,14 @@ void Naming::nameGradient(Value gradient, std::string name) {
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     auto collective = dyn_cast<CollectiveInterface>(definer);
-    if (collective && collective.getCollectiveKind() == CollectiveKind::ReduceScatter)
+    auto chunks = dyn_cast<zero::SumChunksOp>(definer);
+    if (chunks || (collective && collective.getCollectiveKind() == CollectiveKind::ReduceScatter))
       for (Value shard : chain)
         named[shard] = name + ".shard";
     if (collective && collective.getRow().reduces && collective.getSourceOf(number))
       gradient = collective.getSourceOf(number);
+    else if (chunks)
+      gradient = chunks.getSummed(number);
     else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
       gradient = wait.getFilledBy(number);
     else if (isa<tx::ReshapeOp>(definer))

@@ -131,6 +131,9 @@ public:
 private:
   /// Marks a collective's operand, or for a wait its start's.
   void markExchanged(Operation *op, unsigned number) {
+    if (auto sum = dyn_cast<zero::SumChunksOp>(op))
+      if (Value summed = sum.getSummed(number))
+        mark(summed);
     if (auto wait = dyn_cast<AsyncWaitInterface>(op)) {
       AsyncStartInterface start = wait.getStart();
       if (start && !start.worksInOperands())

@@ -92,8 +92,15 @@ static constexpr Idle kSendsNoWeights = {
     [](const Plan &plan) { return !gathersParameters(plan) && !plan.get("mesh").empty(); },
     "on what ranks send, with a stage before --zero-stage 3: parameters are not gathered"};
 static constexpr Idle kAllExact = {
-    [](const Plan &plan) { return plan.get("zero-quantized-weights") != "true"; },
-    "without --zero-quantized-weights: all is exact"};
+    [](const Plan &plan) {
+      return plan.get("zero-quantized-weights") != "true" &&
+             plan.get("zero-quantized-gradients") != "true";
+    },
+    "without --zero-quantized-weights or --zero-quantized-gradients: all is exact"};
+static constexpr Idle kScattersNothing = {
+    [](const Plan &plan) { return plan.get("zero-stage") == "0" && !plan.get("mesh").empty(); },
+    "with --zero-stage 0, where every rank keeps the sums of all gradients and none is scattered: give "
+    "--zero-stage 1, 2 or 3"};
 static constexpr Idle kKeepsAll = {
     [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
     "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
@@ -155,6 +162,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {kHpz, kKeepsAll},
     {kHpz, kKeepsForStep},
     {"zero-quantized-weights", kSendsNoWeights},
+    {"zero-quantized-gradients", kScattersNothing},
     {"quantization-block", kAllExact},
     {"keep-exact", kAllExact},
     {"gather-always", kKeepsAll},
@@ -171,6 +179,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"bucket-bytes", kStageOfOneRank},
     {"overlap-chunks", kStageOfOneRank},
     {"reduce-type", kStageOfOneRank},
+    {"zero-quantized-gradients", kStageOfOneRank},
     {"context-parallel", kFullSequences},
     {"stages", kOneStage},
     {"virtual-stages", kOneStage},

@@ -123,6 +123,7 @@ static constexpr StringLiteral kStates[] = {
     "zero-nest-reductions",
     "expand-norms",
     "cse",
+    "zero-quantize-gradients{on=${zero-quantized-gradients} block=${quantization-block} stage=${zero-stage} exact=${keep-exact}}",
     "verify-phase{after=states}",
 };
 
@@ -187,6 +188,7 @@ static constexpr StringLiteral kOverlap[] = {
     "order-updates",
     "bucket-gathers{bytes=${bucket-bytes}}",
     "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}}",
+    "zero-quantize-scatters",
     "start-collectives",
     "start-transfers",
     "poll-collectives",

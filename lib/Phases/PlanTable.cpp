@@ -68,11 +68,17 @@ static constexpr PlanOption kOptions[] = {
      "at stage 3, compute with matrices rounded to 8 bits and a scale per block, which is what ranks then gather "
      "(ZeRO++); updates are made to the exact ones",
      /*unpartitioned=*/nullptr},
+    {"zero-quantized-gradients", PlanOption::Flag, "", "false", 0, 0,
+     "from stage 1 on, send gradients of matrices in 4 bits with a scale per block, by an all-to-all to the ranks that "
+     "sum them, within groups first (ZeRO++'s qgZ)",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"quantization-block", PlanOption::Integer, "N", "256", 2, 1 << 20,
-     "elements of such a block, at most: per matrix, the largest power of two that divides its last dimension",
+     "elements of such a block, at most: of a matrix, the largest power of two that divides its last dimension; of what a "
+     "rank sends of a gradient, so many, down to a multiple of 8",
      /*unpartitioned=*/nullptr},
     {"keep-exact", PlanOption::List, "PATTERN,...", "", 0, 0,
-     "parameters that --zero-quantized-weights leaves exact: glob patterns over their names",
+     "parameters that --zero-quantized-weights, and gradients that --zero-quantized-gradients leaves exact: glob patterns over "
+     "the parameters' names",
      /*unpartitioned=*/nullptr},
     {kHpz, PlanOption::Integer, "H", "1", 1, 65536,
      "at stage 3, keep from the forward to the backward pass what groups of H consecutive ranks of dp need (a node's, say), "

@@ -223,6 +223,12 @@ bool reducesApart(Operation *op) {
       .Default(false);
 }
 
+/// A reduce-scatter adds up what it moves: one that rounds becomes an exchange.
+bool sumsInBlocks(Operation *op) {
+  auto scatter = dyn_cast<zero::ReduceScatterOp>(op);
+  return scatter && scatter.getInt4Block();
+}
+
 bool lacksMemory(Operation *op) { return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers); }
 
 const Contract kContracts[] = {
@@ -287,7 +293,8 @@ const Contract kContracts[] = {
     {"overlap",
      nullptr,
      nullptr,
-     {},
+     {{sumsInBlocks, "sums blocks of 4 bits, which no exchange of them stands for",
+       "; run zero-quantize-scatters"}},
      isOneOf<AsyncStartInterface, AsyncWaitInterface, par::PollOp>},
     {"memory",
      nullptr,

@@ -84,7 +84,7 @@ static constexpr Example kExamples[] = {
      R"({ "zero_optimization": { "stage": 3, "reduce_bucket_size": 10000000, "reduce_scatter": true,
       "zero_quantized_weights": true, "zero_hpz_partition_size": 16, "zero_quantized_gradients": true,
       "contiguous_gradients": true, "overlap_comm": true } })",
-     "gradients are not quantized on the wire (no ZeRO++)"},
+     "", "zero-quantized-gradients", "true"},
     {"ZeRO++ without gradients",
      R"({ "zero_optimization": { "stage": 3, "zero_quantized_weights": true, "zero_hpz_partition_size": 8 } })",
      "", "zero-hpz-partition-size", "8"},

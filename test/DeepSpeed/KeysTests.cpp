@@ -64,8 +64,9 @@ TEST(Keys, EveryDefaultIsAccepted) {
 }
 
 TEST(Keys, RefusedOnesAreRefusedForTheirValue) {
-  expectError(resolveText("{\"zero_optimization\": {\"zero_quantized_gradients\": true}}"), "1:52",
-              "'zero_optimization.zero_quantized_gradients' is true: gradients are not");
+  expectError(
+      resolveText("{\"zero_optimization\": {\"zeropp_loco_param\": {\"err_beta\": 0.8}}}"), "1:24",
+      "'zero_optimization.zeropp_loco_param': what quantizing gradients leaves out is not fed back");
   expectError(resolveText("{\"zero_optimization\": {\"zenflow\": {\"topk_ratio\": 0.1}}}"), "1:24",
               "'zero_optimization.zenflow': ZenFlow");
   expectError(resolveText("{\"wandb\": {\"enabled\": true}}"), "1:23", "'wandb' is switched on");
@@ -85,7 +86,7 @@ static constexpr StringLiteral kAll[] = {
         "scheduler": {"type": "WarmupDecayLR", "params": {"warmup_min_lr": 0.001, "warmup_max_lr": 0.1,
           "warmup_num_steps": 10, "warmup_type": "linear", "total_num_steps": 100}},
         "zero_optimization": {"stage": 3, "reduce_bucket_size": 1e6, "mics_shard_size": 2,
-          "stage3_prefetch_bucket_size": 1e5, "zero_quantized_weights": true, "zero_hpz_partition_size": 2, "stage3_param_persistence_threshold": 1e4,
+          "stage3_prefetch_bucket_size": 1e5, "zero_quantized_weights": true, "zero_quantized_gradients": true, "zero_hpz_partition_size": 2, "stage3_param_persistence_threshold": 1e4,
           "offload_optimizer": {"device": "cpu", "ratio": 1.0}, "offload_param": {"device": "cpu"}},
         "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true,
           "contiguous_memory_optimization": true, "number_checkpoints": 4},

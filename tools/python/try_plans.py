@@ -24,6 +24,8 @@ STATES = [
     ("stage 2, hybrid", "dp=2,fsdp=2", ["--zero-stage", "2"]),
     ("stage 3, hybrid", "dp=2,fsdp=2", ["--zero-stage", "3"]),
     ("stage 3, secondary copy", "dp=4", ["--zero-stage", "3", "--zero-hpz-partition-size", "2"]),
+    ("stage 3, secondary copy, gradients in 4 bits", "dp=4",
+     ["--zero-stage", "3", "--zero-hpz-partition-size", "2", "--zero-quantized-gradients", "--quantization-block", "16"]),
     ("stage 0, context", "dp=2,cp=2", ["--zero-stage", "0"]),
     ("stage 1, context", "dp=2,cp=2", ["--zero-stage", "1"]),
     ("stage 2, context", "dp=2,cp=2", ["--zero-stage", "2"]),

@@ -212,4 +212,52 @@ def ZeroQuantizeGathersPass : Pass<"zero-quantize-gathers", "::mlir::ModuleOp"> 
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
+def ZeroQuantizeGradientsPass : Pass<"zero-quantize-gradients", "::mlir::ModuleOp"> {
+  let summary = "lets ranks send gradients in 4 bits where they scatter them, as ZeRO++ does";
+  let description = [{
+    Phase: states.
+
+    Every reduce-scatter between an update of a parameter of at least two dimensions and what computes its gradient rounds in blocks of
+    `block` elements (down to a multiple of 8): over one axis after another, in each micro-batch or once, as they stand. Gradients of
+    parameters whose names match a pattern of `exact`, and shards so small that a scale and a word take more than their elements, are summed exactly.
+    Unlike weights in 8 bits (`zero-quantize-weights`) this is a matter of the mesh: what is rounded are a rank's terms.
+
+    ```mlir
+    %g = zero.reduce_scatter %dw over "fsdp" because "gradient"
+    // becomes, with on and block=20
+    %g = zero.reduce_scatter %dw over "fsdp" in int4 blocks of 16 because "gradient"
+    ...
+    ```
+  }];
+  let options = [Option<"on", "on", "bool", "false", "false: nothing">,
+                 Option<"block", "block", "int64_t", "256", "elements of a block">,
+                 Option<"stage", "stage", "int64_t", "3", "below 1: an error, because nothing is scattered">,
+                 ListOption<"exact", "exact", "std::string", "patterns over the names of parameters whose gradients are exact">];
+  let statistics = [Statistic<"quantized", "quantized", "reduce-scatters that round">];
+  let dependentDialects = ["::partita::zero::ZeroDialect"];
+}
+
+def ZeroQuantizeScattersPass : Pass<"zero-quantize-scatters", "::mlir::ModuleOp"> {
+  let summary = "exchanges chunks of 4 bits, and sums them, where a reduce-scatter rounds";
+  let description = [{
+    Phase: overlap.
+
+    A bucket is quantized into one tensor of bytes, which one all-to-all exchanges. The sum stands before the first use of a shard, or before
+    the next exchange over the same axis, so that `start-collectives` hides the exchange between them and what is received does not pile up.
+    In a pass's last slot (`train.last`) the loop hands out what is received, and the sum is behind it.
+
+    ```mlir
+    %g = zero.reduce_scatter %dw over "dp" in int4 blocks of 8 because "gradient"
+    %z = tx.neg %y
+    // becomes
+    %chunks = zero.quantize_chunks %dw over "dp" by 8
+    %received = zero.exchange_chunks %chunks over "dp" because "gradient"
+    %z = tx.neg %y
+    %g = zero.sum_chunks %received over "dp" by 8
+    ```
+  }];
+  let statistics = [Statistic<"exchanged", "exchanged", "buckets that are exchanged in 4 bits">];
+  let dependentDialects = ["::partita::zero::ZeroDialect"];
+}
+
 #endif // PARTITA_ZERO_PASSES

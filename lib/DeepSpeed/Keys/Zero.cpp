@@ -92,9 +92,10 @@ static constexpr Key kZeroRows[] = {
     {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
      "zero_quantized_weights quantizes what is frozen too; \"keep-exact\" of the command line "
      "leaves out what is trained"},
-    {ZERO "zero_quantized_gradients", boolean, "false", Refused,
-     "gradients are not quantized on the wire (no ZeRO++); communication_data_type halves them"},
-    {ZERO "zeropp_loco_param", block, "null", Refused, "gradients are not quantized (no ZeRO++)"},
+    {ZERO "zero_quantized_gradients", boolean, "false", Obeyed,
+     "at stage 3: gradients of matrices are sent in 4 bits with a scale per block, within groups first"},
+    {ZERO "zeropp_loco_param", block, "null", Refused,
+     "what quantizing gradients leaves out is not fed back"},
     {ZERO "zeropp_loco_param.err_beta", number(0, 1), "0.8", Part, "of zeropp_loco_param"},
     {ZERO "zeropp_loco_param.reset_T", integer(1), "1024", Part, "of zeropp_loco_param"},
     {ZERO "mics_hierarchical_params_gather", boolean, "false", NoEffect,
@@ -216,13 +217,20 @@ static bool resolveBuckets(Resolver &r) {
 }
 
 static bool resolveQuantization(Resolver &r) {
-  StringRef path = ZERO "zero_quantized_weights";
-  if (!r.has(path) || !r.flag(path))
-    return true;
-  if (r.stage == 3 && r.sharing() > 1)
-    return r.set(path, "zero-quantized-weights", "true");
-  r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all"
-                            : "parameters are gathered at stage 3 alone");
+  struct {
+    StringLiteral path, option, idle;
+  } keys[] = {{ZERO "zero_quantized_weights", "zero-quantized-weights",
+               "parameters are gathered at stage 3 alone"},
+              {ZERO "zero_quantized_gradients", "zero-quantized-gradients",
+               "DeepSpeed quantizes gradients at stage 3 alone"}};
+  for (auto [path, option, idle] : keys) {
+    if (!r.has(path) || !r.flag(path))
+      continue;
+    if (r.stage != 3 || r.sharing() <= 1)
+      r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all" : idle);
+    else if (!r.set(path, option, "true"))
+      return false;
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "dialects/Rt/Names.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Lower/Lowering.h"
+#include "runtime/include/partita_rt/int4_chunks.h"
 
 using namespace mlir;
 using namespace partita;
@@ -37,6 +38,10 @@ struct Transfers {
 };
 
 template <typename Call, typename Op> LogicalResult lowerBucket(Op op, Lowering &l) {
+  if constexpr (std::is_same_v<Op, zero::ReduceScatterOp>)
+    if (op.getInt4Block())
+      return op.emitOpError() << "sums blocks of 4 bits, which no exchange of them stands for; run "
+                                 "zero-quantize-scatters first";
   FailureOr<std::string> communicator = rt::communicatorOf(op);
   if (failed(communicator))
     return failure();
@@ -112,6 +117,60 @@ struct RoundBlocks : KernelInterface::ExternalModel<RoundBlocks, zero::RoundBloc
   }
 };
 
+/// Where each tensor of a bucket lies in a rank's chunks.
+struct QuantizeChunks : KernelInterface::ExternalModel<QuantizeChunks, zero::QuantizeChunksOp> {
+  StringRef resultName(Operation *, unsigned) const { return "chunks"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto quantize = cast<zero::QuantizeChunksOp>(op);
+    auto block = static_cast<int64_t>(quantize.getBlock());
+    int64_t ranks = par::ranksOver(op, quantize.getAxisAttr()), offset = 0,
+            stride = l.elements(quantize.getChunks()) / ranks;
+    for (Value value : quantize.getValues()) {
+      int64_t chunk =
+          zero::shardType(value.getType(), quantize.getAxisAttr(), par::MeshAttr::of(op))
+              .getNumElements();
+      l.create<rt::QuantizeChunksOp>(l.buffer(quantize.getChunks()), l.buffer(value), offset,
+                                     stride, l.elements(value), chunk, ranks, block);
+      offset += partita_rt::int4_chunks::chunkBytes(chunk, block);
+    }
+    return success();
+  }
+};
+
+struct SumChunks : KernelInterface::ExternalModel<SumChunks, zero::SumChunksOp> {
+  StringRef resultName(Operation *, unsigned) const { return "shard"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto sum = cast<zero::SumChunksOp>(op);
+    auto block = static_cast<int64_t>(sum.getBlock());
+    int64_t ranks = par::ranksOver(op, sum.getAxisAttr()), offset = 0,
+            stride = l.elements(sum.getReceived()) / ranks;
+    for (Value shard : sum.getShards()) {
+      l.create<rt::SumChunksOp>(l.buffer(shard), l.buffer(sum.getReceived()), offset, stride,
+                                l.elements(shard), ranks, block);
+      offset += partita_rt::int4_chunks::chunkBytes(l.elements(shard), block);
+    }
+    return success();
+  }
+};
+
+/// A row of bytes from each rank to each.
+template <typename Op>
+struct ExchangeChunks : KernelInterface::ExternalModel<ExchangeChunks<Op>, Op> {
+  StringRef resultName(Operation *, unsigned) const { return "received"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    FailureOr<std::string> communicator = rt::communicatorOf(op);
+    if (failed(communicator))
+      return failure();
+    Value received = op->getResult(op->getNumResults() - 1);
+    int64_t row = l.elements(received) / cast<CollectiveInterface>(op).getRankCount();
+    l.create<rt::AllToAllOp>(ValueRange(l.operand(0)), ValueRange(l.buffer(received)),
+                             ArrayRef<int64_t>(1), ArrayRef(row), ArrayRef<int64_t>(0),
+                             *communicator, analysis::nameOf(op),
+                             isa<AsyncStartInterface>(op) ? l.pendingOf(op) : "");
+    return success();
+  }
+};
+
 } // namespace
 
 void rt::attachShards(MLIRContext *context) {
@@ -120,6 +179,10 @@ void rt::attachShards(MLIRContext *context) {
   zero::QuantizeBlocksOp::attachInterface<QuantizeBlocks>(*context);
   zero::DequantizeBlocksOp::attachInterface<DequantizeBlocks>(*context);
   zero::RoundBlocksOp::attachInterface<RoundBlocks>(*context);
+  zero::QuantizeChunksOp::attachInterface<QuantizeChunks>(*context);
+  zero::SumChunksOp::attachInterface<SumChunks>(*context);
+  ExchangeChunksOp::attachInterface<ExchangeChunks<ExchangeChunksOp>>(*context);
+  ExchangeChunksStartOp::attachInterface<ExchangeChunks<ExchangeChunksStartOp>>(*context);
   GatherOp::attachInterface<Bucket<GatherOp, rt::AllGatherOp>>(*context);
   GatherStartOp::attachInterface<Bucket<GatherStartOp, rt::AllGatherOp>>(*context);
   zero::ReduceScatterOp::attachInterface<Bucket<zero::ReduceScatterOp, rt::ReduceScatterOp>>(

@@ -72,6 +72,18 @@ void dequantizeBlocks(X *x, const int8_t *values, const float *scales, int64_t b
 /// y[n]: what both leave of x[n], bit for bit. y may be x.
 template <typename X> void roundBlocks(X *y, const X *x, int64_t block, int64_t n);
 
+//===-- Chunks of 4 bits and a scale per block (int4_chunks.h) ------------------------------===//
+
+/// x[n] in a chunk of `chunk` elements for each rank, the last ones padded with zeros: that of rank r at chunks + offset + r * stride, both of
+/// which are multiples of 4, as `block` is one of 8.
+template <typename X>
+void quantizeChunks(int8_t *chunks, int64_t offset, int64_t stride, const X *x, int64_t n,
+                    int64_t chunk, int64_t ranks, int64_t block);
+/// sum[chunk] = the chunks of all ranks, which lie like that, added up in their order.
+template <typename X>
+void sumChunks(X *sum, const int8_t *chunks, int64_t offset, int64_t stride, int64_t chunk,
+               int64_t ranks, int64_t block);
+
 //===-- Matmuls in 8 bits -------------------------------------------------------------------===//
 
 /// y[n] = x / *scale, rounded to F (Float8E4M3 or Float8E5M2). *scale is a power of two. max: raised

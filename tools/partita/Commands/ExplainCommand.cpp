@@ -147,8 +147,8 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
 }
 
 /// The plan options of ZeRO++, which change what is sent, and not the mesh and the stage.
-static constexpr StringLiteral kCompressing[] = {kHpz, "zero-quantized-weights",
-                                                 "quantization-block", "keep-exact"};
+static constexpr StringLiteral kCompressing[] = {
+    kHpz, "zero-quantized-weights", "zero-quantized-gradients", "quantization-block", "keep-exact"};
 
 /// Explains the model without ZeRO++'s options, for comparison.
 static bool explainExact(ExplainOptions &o, mlir::ModuleOp model, int first) {

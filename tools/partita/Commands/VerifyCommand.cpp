@@ -8,6 +8,7 @@
 
 #include "dialects/Par/OneBit.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Interp/Verify.h"
 #include "partita/Phases/Phases.h"
 #include "tools/partita/ConfigOptions.h"
@@ -138,9 +139,21 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "of one rank" : text;
 }
 
+/// Do reduce-scatters round what ranks send?
+static bool roundsGradients(ModuleOp partitioned) {
+  WalkResult result = partitioned.walk([](Operation *op) {
+    auto scatter = dyn_cast<zero::ReduceScatterOp>(op);
+    bool rounds = isa<zero::SumChunksOp>(op) || (scatter && scatter.getInt4Block());
+    return rounds ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
 /// Returns how many of the first steps are exact: all, unless sums send less than their values. What follows is not to equal the model's program:
 /// the oracle is the algorithm's own arithmetic.
 static int64_t exactStepsOf(ModuleOp partitioned, int64_t steps) {
+  if (roundsGradients(partitioned))
+    return 0;
   partitioned.walk([&](par::OneBitAllReduceOp sum) {
     if (sum.getRankCount() > 1)
       steps = std::min(steps, sum.getFirstExact());
@@ -229,7 +242,9 @@ int partita::tool::verifyMain(Arguments arguments) {
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   int64_t exactSteps = exactStepsOf(*partitioned, o.steps);
   OwningOpRef<ModuleOp> algorithm = exactSteps < o.steps ? full->clone() : OwningOpRef<ModuleOp>();
-  if (algorithm && !compileTo(session, *algorithm, o.plan, "optimize"))
+  // Where a rank's terms are rounded is known once gradients are scattered.
+  if (algorithm && !compileTo(session, *algorithm, o.plan,
+                              roundsGradients(*partitioned) ? "states" : "optimize"))
     return 1;
   Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
   unpartitioned.setUnpartitioned();
@@ -241,20 +256,21 @@ int partita::tool::verifyMain(Arguments arguments) {
   StringRef folder = llvm::sys::path::parent_path(o.model);
   options.values = {o.from, static_cast<uint64_t>(o.seed), folder.empty() ? "." : folder.str()};
   options.seed = o.seed;
-  options.steps = exactSteps;
+  options.steps = o.steps;
   options.tolerance = o.tolerance;
   options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
   if (exact && !tellDistance("weights in 8 bits", "the program that rounds them", *exact,
-                             *partitioned, options))
+                             algorithm ? *full : *partitioned, options))
     return 1;
-  if (algorithm)
+  options.steps = exactSteps;
+  if (algorithm && exactSteps > 0)
     llvm::outs() << "up to step " << exactSteps << ", sums are exact:\n";
   if (exactSteps > 0)
     if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm)
       return code;
   options.steps = o.steps;
-  if (!tellDistance("compressed sums", "the algorithm's own arithmetic", *full, *partitioned,
-                    options))
+  if (!tellDistance(roundsGradients(*partitioned) ? "gradients in 4 bits" : "compressed sums",
+                    "the algorithm's own arithmetic", *full, *partitioned, options))
     return 1;
   return compare(session, o, *algorithm, *partitioned, options);
 }

@@ -89,6 +89,15 @@ void dequantizeBlocks(const Stream &stream, X *x, const int8_t *values, const fl
 template <typename X>
 void roundBlocks(const Stream &stream, X *y, const X *x, int64_t block, int64_t n);
 
+//===-- Chunks of 4 bits and a scale per block ----------------------------------------------===//
+
+template <typename X>
+void quantizeChunks(const Stream &stream, int8_t *chunks, int64_t offset, int64_t stride,
+                    const X *x, int64_t n, int64_t chunk, int64_t ranks, int64_t block);
+template <typename X>
+void sumChunks(const Stream &stream, X *sum, const int8_t *chunks, int64_t offset, int64_t stride,
+               int64_t chunk, int64_t ranks, int64_t block);
+
 //===-- Matmuls in 8 bits -------------------------------------------------------------------===//
 
 template <typename F, typename X>

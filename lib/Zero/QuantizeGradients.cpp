@@ -1,0 +1,128 @@
+//===- QuantizeGradients.cpp - marks the gradients that ranks send in 4 bits ------------------===//
+//
+// Each reduce-scatter on the way from an update back to what a pass computes, over one axis after another:
+// a sum that is scattered again is rounded again.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "partita/Analysis/Parameters.h"
+#include "partita/Zero/Passes.h"
+#include "runtime/include/partita_rt/int4_chunks.h"
+#include "llvm/ADT/DenseSet.h"
+
+namespace partita {
+#define GEN_PASS_DEF_ZEROQUANTIZEGRADIENTSPASS
+#include "partita/Zero/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using partita_rt::int4_chunks::kWord;
+
+namespace {
+
+/// The rows of an optimizer that sums momenta (compress-momenta).
+constexpr StringLiteral kCompresses = "compressed";
+
+struct ZeroQuantizeGradients : partita::impl::ZeroQuantizeGradientsPassBase<ZeroQuantizeGradients> {
+  using ZeroQuantizeGradientsPassBase::ZeroQuantizeGradientsPassBase;
+
+  void runOnOperation() override {
+    if (!on)
+      return;
+    if (failed(check()))
+      return signalPassFailure();
+    auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
+    if (failed(kept))
+      return signalPassFailure();
+    marked = 0;
+    SymbolTable symbols(getOperation());
+    getOperation().walk([&](train::OptimizerInterface update) {
+      FlatSymbolRefAttr name = train::updatedParameter(update);
+      auto parameter = name ? symbols.lookup<train::ParameterOp>(name.getValue()) : nullptr;
+      if (!parameter || kept->contains(parameter) || parameter.getType().getRank() < 2)
+        return;
+      seen.clear();
+      mark(update.getUpdatingGradient());
+    });
+    quantized += marked;
+    if (marked > 0)
+      return;
+    getOperation().emitError()
+        << "--zero-quantized-gradients: has no effect, because no gradient of a parameter of two "
+           "or more dimensions that --keep-exact leaves is scattered over ranks, in shards for "
+           "which 4 bits per element and a scale per block are less than the elements; leave it "
+           "out";
+    signalPassFailure();
+  }
+
+private:
+  LogicalResult check() {
+    if (block < kWord)
+      return getOperation().emitError()
+             << "--quantization-block: " << block.getValue()
+             << " elements of 4 bits with a scale of 32 take as much as with 8 bits or more; "
+                "--zero-quantized-gradients expects at least "
+             << kWord;
+    if (stage < 1)
+      return getOperation().emitError()
+             << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "
+                "gradients, and none is scattered; give --zero-stage 1, 2 or 3";
+    train::OptimizerInterface compressing;
+    getOperation().walk([&](train::OptimizerInterface update) {
+      for (const train::Hyperparameter &each : update.getHyperparameters())
+        if (each.name == kCompresses)
+          compressing = update;
+    });
+    if (!compressing)
+      return success();
+    return compressing->emitError()
+           << "--zero-quantized-gradients: does not go with an optimizer that sums momenta with a "
+              "bit per element: after its first steps it sums no gradients, and in these its "
+              "variance needs exact ones";
+  }
+
+  /// Marks what scatters this gradient, or what it is made of, over ranks.
+  void mark(Value gradient) {
+    if (!seen.insert(gradient).second)
+      return;
+    Operation *op = gradient.getDefiningOp();
+    if (!op)
+      return;
+    unsigned number = cast<OpResult>(gradient).getResultNumber();
+    if (auto loop = dyn_cast<train::AccumulateOp>(op))
+      return number < loop.getSums().size() ? mark(loop.getPart(number).get()) : void();
+    auto scatter = dyn_cast<zero::ReduceScatterOp>(op);
+    if (scatter && isWorthIt(scatter) && !scatter.getInt4Block()) {
+      scatter.setInt4Block(blockSize());
+      ++marked;
+    }
+    if (isa<CollectiveInterface>(op))
+      return op->getNumOperands() > number ? mark(op->getOperand(number)) : void();
+    for (Value operand : op->getOperands()) // only shards are scattered before
+      if (isa<RankedTensorType>(operand.getType()) &&
+          !par::Layout::of(operand.getType()).flat.empty())
+        mark(operand);
+  }
+
+  int64_t blockSize() const { return block / kWord * kWord; }
+
+  /// Are the chunks smaller than the shards that they are sums of?
+  bool isWorthIt(zero::ReduceScatterOp scatter) const {
+    return llvm::all_of(scatter.getShards().getTypes(), [&](Type type) {
+      auto shard = cast<RankedTensorType>(type);
+      return isa<FloatType>(shard.getElementType()) &&
+             partita_rt::int4_chunks::chunkBytes(shard.getNumElements(), blockSize()) <
+                 bytesOf(TypeRange(type));
+    });
+  }
+
+  llvm::DenseSet<Value> seen; ///< of one update
+  int64_t marked = 0;
+};
+
+} // namespace
