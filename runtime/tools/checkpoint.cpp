@@ -15,6 +15,7 @@
 #include "common/grouped.h"
 #include "partita_rt/printable.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -44,7 +45,28 @@ using Words = std::vector<std::string>;
 /// Returns the file of the checkpoint that a path names.
 std::string fileOf(const std::string &path) {
   std::error_code none;
-  return fs::is_directory(path, none) ? newestCheckpoint(path) : path;
+  if (!fs::is_directory(path, none))
+    return path;
+  std::string file = newestCheckpoint(path), folder = fs::path(file).parent_path();
+  if (!fs::equivalent(folder, path, none))
+    std::fprintf(stderr, "%s: takes the newest checkpoint, %s\n", printable(path).c_str(),
+                 printable(folder).c_str());
+  return file;
+}
+
+/// Names in a run's folder that are those of checkpoints, but of no folders.
+std::vector<std::string> namesOfNoFolders(const std::string &folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code none;
+    std::string name = entry->path().filename().string();
+    if (stepOfName(name) >= 0 && !entry->is_directory(none) && !entry->is_symlink(none))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 std::string valueOf(const CheckpointFiles &file, const char *key) {
@@ -112,6 +134,10 @@ int list(const Words &words) {
   bool areReadable = true;
   for (const CheckpointEntry &entry : found)
     areReadable &= listOne(entry);
+  for (const std::string &name : namesOfNoFolders(words[0])) {
+    std::printf("%-14s damaged: is not a folder\n", printable(name).c_str());
+    areReadable = false;
+  }
   int64_t unfinished = 0;
   for (const fs::directory_entry &entry : entries)
     if (std::string name = entry.path().filename().string(); isUnfinishedName(name)) {
@@ -119,7 +145,7 @@ int list(const Words &words) {
                   printable(name).c_str());
       ++unfinished;
     }
-  if (found.empty() && unfinished == 0)
+  if (found.empty() && unfinished == 0 && areReadable)
     newestCheckpoint(words[0]); // says what is missing
   return areReadable ? 0 : 1;
 }
@@ -191,9 +217,13 @@ bool verifyPath(const std::string &path) {
   if (!fs::is_directory(path, none))
     return verifyFile(path, path);
   std::vector<CheckpointEntry> found = checkpointsIn(path);
-  if (found.empty())
-    newestCheckpoint(path); // says what is missing
   bool intact = true;
+  for (const std::string &name : namesOfNoFolders(path)) {
+    print(path + "/" + name, "is not a folder");
+    intact = false;
+  }
+  if (found.empty() && intact)
+    newestCheckpoint(path); // says what is missing
   for (const CheckpointEntry &entry : found)
     intact &=
         isIntact(entry.path, [&] { return verifyFile(entry.path, checkpointFile(entry.path)); });

@@ -157,8 +157,12 @@ std::string parseFile(const Json &entry, const std::string &folder) {
   int64_t bytes = member(entry, "bytes", Json::Integer).integer;
   struct stat status;
   if (stat(path.c_str(), &status) != 0)
-    failToRead("its file", path, errno);
-  if (!S_ISREG(status.st_mode) || status.st_size != bytes)
+    failToRead(errno == ENOENT || errno == ENOTDIR ? "its file"
+                                                   : "cannot read the checkpoint's file",
+               path, errno);
+  if (!S_ISREG(status.st_mode))
+    fail("its file %s is not a regular file", path.c_str());
+  if (status.st_size != bytes)
     fail("its file %s has %lld bytes, it should have %lld", path.c_str(), (long long)status.st_size,
          (long long)bytes);
   return path;

@@ -9,6 +9,7 @@
 #include "common/run/interruption.h"
 #include "common/start_marks.h"
 #include "common/watch/rank_position.h"
+#include "partita_rt/checkpoint_folder.h"
 #include "partita_rt/printable.h"
 
 #include <algorithm>
@@ -65,9 +66,11 @@ std::string Saving::withSpace(const std::string &error) const {
   std::optional<Space> space = spaceAt(session.options.checkpoint);
   if (!space || space->free >= needed)
     return error;
+  bool keepsSeveral =
+      session.options.keep.value_or(2) > 1 && checkpointsIn(session.options.checkpoint).size() > 1;
   return error + "; " + grouped(needed) + " bytes are needed, " + grouped(space->free) +
          " are free: make room for " + grouped(needed - space->free) + " more" +
-         (session.options.keep.value_or(2) > 1 ? ", or give --keep 1" : "");
+         (keepsSeveral ? ", or give --keep 1" : "");
 }
 
 /// Is there no room for a checkpoint now, or can nothing be written?

@@ -6,6 +6,7 @@
 #include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -26,9 +28,15 @@ struct Mapping {
 SignalTable<Mapping, 256>
     mappings; // enough for a checkpoint's shards; faults in further files stay plain faults
 
-void writeText(const char *text) {
-  ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text)); // nowhere to report an error
-  (void)ignored;
+/// Several ranks may be threads of this process, and read the same file: the first one reports, in one write.
+void reportShorterFile(const char *name) {
+  static std::atomic_flag reported;
+  while (reported.test_and_set())
+    pause();
+  auto part = [](const char *text) { return iovec{const_cast<char *>(text), std::strlen(text)}; };
+  iovec parts[] = {part(program_invocation_short_name), part(": error: "), part(name),
+                   part(": the file became shorter while it was read, or its disk failed\n")};
+  [[maybe_unused]] ssize_t written = writev(STDERR_FILENO, parts, 4); // nowhere to report an error
 }
 
 extern "C" void takeFault(int signal, siginfo_t *info, void *) {
@@ -36,10 +44,7 @@ extern "C" void takeFault(int signal, siginfo_t *info, void *) {
   mappings.forEach([&](const Mapping &each) {
     if (at < each.begin || each.end <= at)
       return;
-    writeText(program_invocation_short_name);
-    writeText(": error: ");
-    writeText(each.name);
-    writeText(": the file became shorter while it was read, or its disk failed\n");
+    reportShorterFile(each.name);
     removeTemporaryFiles();
     _exit(1);
   });

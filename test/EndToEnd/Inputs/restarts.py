@@ -224,4 +224,13 @@ launcher.write_text(f"#!/bin/sh\n{MPIRUN} \"$@\"\nexit 0\n")
 status, errors = run("hidden", "--max-restarts", "1", "--launcher", str(launcher), kills=("step-10",))
 assert status == 0 and re.search(r"with status 0, but the newest checkpoint is of step \d+ of 60; restart 1 of 1, from", errors), errors
 assert losses("hidden") == losses("once") and files("hidden") == files("once")
+# A program that was compiled again meanwhile is another one.
+shutil.copytree(folder / "two", folder / "anew")
+def replace():
+    new = folder / "anew/new"
+    new.write_bytes((folder / "anew/two").read_bytes() + b"\0")
+    new.chmod(0o755)
+    new.rename(folder / "anew/two")
+status, errors = run("compiled", "--max-restarts", "2", kills=("step-10",), before=replace, program="anew")
+assert status == 3 and "; restart " not in errors and "anew/two is no longer the program that the run began with" in errors, (status, errors)
 print("what must not be restarted is not")

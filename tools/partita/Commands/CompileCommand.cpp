@@ -1,6 +1,7 @@
 //===- CompileCommand.cpp - partita compile ---------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Phases/Phases.h"
 #include "partita/Support/NearestNames.h"
@@ -193,6 +194,26 @@ static int compileSize(Session &session, int64_t size, const ElasticBatch &batch
   return 0;
 }
 
+/// What makes sums of the sizes of --elastic differ by more than the rounding of float32: each rank rounds its own
+/// term. Returns a message, or "".
+static std::string roundingOf(const CompileOptions &o) {
+  std::string optimizer = o.plan.get("optimizer").str(), mnemonic = optimizer, what;
+  llvm::replace(mnemonic, '-', '_');
+  bool compresses = llvm::any_of(train::optimizers(), [&](const train::OptimizerRow &row) {
+    return row.name == mnemonic && llvm::any_of(row.hyperparameters, [](const auto &each) {
+             return each.name == "compressed";
+           });
+  });
+  if (compresses)
+    what = "with --optimizer " + optimizer + ", each rank compresses its own term of a sum";
+  else if (o.plan.get("zero-quantized-gradients") == "true")
+    what = "with --zero-quantized-gradients, each rank rounds its own term of a sum to 4 bits";
+  return what.empty() ? what
+                      : "--elastic: " + what +
+                            ": another number of ranks computes other sums, and after a change "
+                            "the losses are not within rounding of those before";
+}
+
 /// Compiles every size of --elastic, and writes them as one folder. `module` is that of the plan.
 static int compileSizes(Session &session, OwningOpRef<ModuleOp> module, const CompileOptions &o) {
   if (o.plan.get("objective") == "none")
@@ -211,6 +232,8 @@ static int compileSizes(Session &session, OwningOpRef<ModuleOp> module, const Co
   if (!problem.empty())
     return session.fail(problem);
   session.tellGuesses(*module, o.plan);
+  if (std::string text = roundingOf(o); !text.empty())
+    module->emitWarning() << text;
   Attribute runDefaults = module->getOperation()->getAttr(kRunDefaultsAttr);
   module = {};
   ElasticFolder list{o.elastic.axis, batch->samples(), {}};

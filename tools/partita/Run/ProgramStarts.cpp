@@ -6,6 +6,8 @@
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
 #include <chrono>
 #include <unistd.h>
 
@@ -22,6 +24,14 @@ std::string ProgramStarts::change() const {
                               std::to_string(programs[before].ranks);
 }
 
+/// Returns a hash of a file's bytes; nothing if it cannot be read.
+static std::optional<uint64_t> fingerprintOf(const std::string &path) {
+  auto file = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return std::nullopt;
+  return xxh3_64bits((*file)->getBuffer());
+}
+
 std::string ProgramStarts::add(StringRef folder) {
   std::string problem, executable = findProgram(folder, problem);
   if (executable.empty())
@@ -30,7 +40,10 @@ std::string ProgramStarts::add(StringRef folder) {
   if (!manifest)
     return problem;
   int64_t ranks = manifest->getInteger("ranks").value_or(1);
-  programs.push_back({executable, std::move(*manifest), ranks});
+  std::optional<uint64_t> fingerprint = fingerprintOf(executable);
+  if (!fingerprint)
+    return executable + ": cannot be read";
+  programs.push_back({executable, std::move(*manifest), ranks, *fingerprint});
   return {};
 }
 
@@ -93,6 +106,15 @@ std::string ProgramStarts::waitForHosts() {
   }
 }
 
+/// Compiling again may have replaced a program meanwhile: a run goes on with what it began with.
+std::string ProgramStarts::checkUnchanged() const {
+  const Program &program = programs[size];
+  if (fingerprintOf(program.executable) == program.fingerprint)
+    return {};
+  return program.executable + " is no longer the program that the run began with; to go on with "
+                              "another one, start the run again with --resume";
+}
+
 std::string ProgramStarts::prepare(bool fewer) {
   before = size;
   std::string problem;
@@ -102,6 +124,8 @@ std::string ProgramStarts::prepare(bool fewer) {
     problem = waitForHosts();
   if (!wasStarted)
     before = size;
+  else if (problem.empty())
+    problem = checkUnchanged();
   wasStarted = true;
   return problem;
 }

@@ -63,9 +63,11 @@ private:
     std::string executable;
     llvm::json::Object manifest;
     int64_t ranks;
+    uint64_t fingerprint; ///< of the executable
   };
   std::string add(llvm::StringRef folder);
   std::string waitForHosts();
+  std::string checkUnchanged() const;
   std::vector<std::string> launcherWords() const;
 
   llvm::StringRef command;

@@ -202,6 +202,9 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
+  if (int by = partita_rt::signalIn(outcome.status); // it was killed before the signal reached it
+      outcome.signal && !outcome.why.empty() && by && by != outcome.signal)
+    fail(command, outcome.why + ", and " + strsignal(outcome.signal) + " ends the run");
   if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
                       ", and no rank has run on this host; its own lines above say why");
