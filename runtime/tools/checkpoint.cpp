@@ -49,7 +49,7 @@ std::string fileOf(const std::string &path) {
     return path;
   std::string file = newestCheckpoint(path), folder = fs::path(file).parent_path();
   if (!fs::equivalent(folder, path, none))
-    std::fprintf(stderr, "%s: takes the newest checkpoint, %s\n", printable(path).c_str(),
+    std::fprintf(stderr, "%s: using its newest checkpoint, %s\n", printable(path).c_str(),
                  printable(folder).c_str());
   return file;
 }

@@ -30,7 +30,7 @@ SignalTable<Mapping, 256>
 
 /// Several ranks may be threads of this process, and read the same file: the first one reports, in one write.
 void reportShorterFile(const char *name) {
-  static std::atomic_flag reported;
+  static std::atomic_flag reported = ATOMIC_FLAG_INIT;
   while (reported.test_and_set())
     pause();
   auto part = [](const char *text) { return iovec{const_cast<char *>(text), std::strlen(text)}; };

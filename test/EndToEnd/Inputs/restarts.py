@@ -187,6 +187,16 @@ until(lambda: (folder / "told/step-10").exists() and len(ranks(told.pid, "two"))
 os.kill(supervised.children(told.pid)[0], signal.SIGTERM)
 errors = told.communicate(timeout=100)[1]
 assert told.returncode == -signal.SIGTERM and "finishing the step" in errors and "; restart " not in errors, (told.returncode, errors)
+# A signal to a supervisor that has not seen yet that its program was killed.
+words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "unseen.csv"), "--checkpoint", str(folder / "unseen"),
+         "--keep", "2", "--max-restarts", "3"]
+unseen = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+until(lambda: (folder / "unseen/step-10").exists())
+victim = ranks(unseen.pid, "two")[-1]
+for process, number in ((unseen.pid, signal.SIGSTOP), (victim, signal.SIGKILL), (unseen.pid, signal.SIGTERM), (unseen.pid, signal.SIGCONT)):
+    os.kill(process, number)
+errors = unseen.communicate(timeout=100)[1]
+assert unseen.returncode == -signal.SIGTERM and "was ended by signal 9 (Killed), and Terminated ends the run" in errors, (unseen.returncode, errors)
 # A run has its folder from its first step on, though it has saved nothing: another one is refused at once, and by its supervisor for good.
 words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--checkpoint-every", "100000", "--log", str(folder / "owner.csv"), "--checkpoint",
          str(folder / "owned/by/owner")]
@@ -232,5 +242,5 @@ def replace():
     new.chmod(0o755)
     new.rename(folder / "anew/two")
 status, errors = run("compiled", "--max-restarts", "2", kills=("step-10",), before=replace, program="anew")
-assert status == 3 and "; restart " not in errors and "anew/two is no longer the program that the run began with" in errors, (status, errors)
+assert status == 1 and "; restart " not in errors and "anew/two is no longer the program that the run began with" in errors, (status, errors)
 print("what must not be restarted is not")

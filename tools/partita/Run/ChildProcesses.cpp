@@ -292,6 +292,8 @@ private:
     if (killed)
       giveReason(nameOf(rank) + " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
                  strsignal(WTERMSIG(status)) + ")");
+    if (killed)
+      outcome.killedBy = WTERMSIG(status);
     if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;

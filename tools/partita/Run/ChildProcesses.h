@@ -36,6 +36,7 @@ struct Outcome : EndFacts {
   std::string lostRank;         ///< which rank died or stopped, as another one has reported; or ""
   std::string error;            ///< an error of its own with which a rank has ended; or ""
   FailedStep failedStep;
+  int killedBy = 0; ///< a signal by which a process of the program, or the launcher, was ended
   bool isReported = false; ///< a rank exited with an error of its own, and printed it
 };
 

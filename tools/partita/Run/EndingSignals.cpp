@@ -7,12 +7,24 @@
 #include "tools/partita/Run/EndingSignals.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 
 using namespace partita::tool;
 
 static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
 static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
+static volatile int64_t countedAt = 0;        ///< the last one, in nanoseconds
+
+/// Launchers send each signal twice, to a process and to its group: within a second, the two are one. Ranks count
+/// the same way (runtime/common/run/interruption.cpp).
 static void noteSignal(int signal) {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  int64_t now = int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  if (signal == interrupted && now - countedAt < 1'000'000'000)
+    return;
+  countedAt = now;
   interrupted = signal;
   arrived = arrived + 1;
 }

@@ -40,10 +40,7 @@ std::string ProgramStarts::add(StringRef folder) {
   if (!manifest)
     return problem;
   int64_t ranks = manifest->getInteger("ranks").value_or(1);
-  std::optional<uint64_t> fingerprint = fingerprintOf(executable);
-  if (!fingerprint)
-    return executable + ": cannot be read";
-  programs.push_back({executable, std::move(*manifest), ranks, *fingerprint});
+  programs.push_back({executable, std::move(*manifest), ranks, std::nullopt});
   return {};
 }
 
@@ -124,8 +121,9 @@ std::string ProgramStarts::prepare(bool fewer) {
     problem = waitForHosts();
   if (!wasStarted)
     before = size;
-  else if (problem.empty())
-    problem = checkUnchanged();
+  for (Program &program : programs)
+    if (!wasStarted && supervision.maxRestarts > 0)
+      program.fingerprint = fingerprintOf(program.executable);
   wasStarted = true;
   return problem;
 }

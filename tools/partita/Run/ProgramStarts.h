@@ -43,6 +43,8 @@ public:
   std::string prepare(bool fewer);
   /// Does the supervisor choose the number of ranks, and are fewer possible than last time?
   bool hasFewer() const { return size > 0 && supervision.hostDiscovery.empty(); }
+  /// Has the chosen program's executable been replaced since the run began? Then what has happened, else "".
+  std::string checkUnchanged() const;
   /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
   std::string change() const;
   /// Starts the program with these arguments, and waits for it.
@@ -63,11 +65,11 @@ private:
     std::string executable;
     llvm::json::Object manifest;
     int64_t ranks;
-    uint64_t fingerprint; ///< of the executable
+    std::optional<uint64_t>
+        fingerprint; ///< of the executable, when a run began that may be restarted
   };
   std::string add(llvm::StringRef folder);
   std::string waitForHosts();
-  std::string checkUnchanged() const;
   std::vector<std::string> launcherWords() const;
 
   llvm::StringRef command;

@@ -80,6 +80,7 @@ private:
   ProgramStarts &starts;
   FolderAnchor anchor;
   std::optional<KnownCheckpoints> others;
+  bool wasSaved = false;  ///< the folder has had a new checkpoint since the run began
   bool hasFolder = false; ///< a start has saved, and removed what others had left in the folder
 
   Outcome outcome;                  ///< of the last start
@@ -90,7 +91,8 @@ private:
   int refusals = 0;                 ///< starts in succession that failed before their first step
   int crashes = 0;                  ///< those that a crash has ended before it
   std::vector<std::string> now;     ///< arguments of the next start
-  std::string from;                 ///< its checkpoint; "": it begins again
+  bool isReplaced = false; ///< the program is another one now: no restart may go on with it
+  std::string from;        ///< its checkpoint; "": it begins again
 };
 
 } // namespace
@@ -121,11 +123,18 @@ bool Supervisor::hasCrashedEarly(bool hasSaved) const {
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
 /// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as above.
 void Supervisor::checkIsComplete(bool hasSaved) {
-  if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted || words.folder.empty() ||
-      !words.steps)
+  if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted)
     return;
+  if (haveRefused(outcome.said)) { // and printed why
+    outcome.status = outcome.said == RanksSaid::Unsaved ? partita_rt::kFailedWhileTraining
+                                                        : partita_rt::kRefused;
+    return;
+  }
+  if (words.folder.empty() || !words.steps)
+    return;
+  bool areOwn = words.resumes || wasSaved; // else the checkpoints are those of another run
   std::vector<partita_rt::CheckpointEntry> entries = partita_rt::checkpointsIn(words.folder);
-  int64_t done = entries.empty() ? 0 : entries.front().step;
+  int64_t done = entries.empty() || !areOwn ? 0 : entries.front().step;
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
   if (outcome.said == RanksSaid::NeverRan && !hasSaved) {
@@ -177,6 +186,10 @@ std::string Supervisor::prepareRestart() {
                 (outcome.said == RanksSaid::NeverRan && !outcome.hasCause &&
                  outcome.status == partita_rt::kFailedWhileTraining);
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
+  if (problem.empty()) {
+    problem = starts.checkUnchanged();
+    isReplaced = !problem.empty();
+  }
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }
 
@@ -202,8 +215,7 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (int by = partita_rt::signalIn(outcome.status); // it was killed before the signal reached it
-      outcome.signal && !outcome.why.empty() && by && by != outcome.signal)
+  if (outcome.signal && outcome.killedBy && outcome.killedBy != outcome.signal)
     fail(command, outcome.why + ", and " + strsignal(outcome.signal) + " ends the run");
   if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
@@ -228,6 +240,7 @@ int Supervisor::run() {
       anchor.moveTo(words.folder, *outcome.savedIn);
     hasFolder |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
+    wasSaved |= hasSaved;
     checkIsComplete(hasSaved);
     failedAgain = outcome.failedStep.recurs(failedStep);
     failedStep = outcome.failedStep;
@@ -239,7 +252,7 @@ int Supervisor::run() {
       break;
     }
     problem = prepareRestart();
-    if (problem.empty()) {
+    if (problem.empty() && !interruptingSignal()) {
       tellRestart(restarts + 1);
       sleep(secondsToWait()); // a signal ends it
     }
@@ -253,7 +266,7 @@ int Supervisor::run() {
     }
     if (!problem.empty()) {
       fail(command, reasonOf(outcome) + ", and " + problem);
-      return partita_rt::kFailedWhileTraining;
+      return isReplaced ? partita_rt::kRefused : partita_rt::kFailedWhileTraining;
     }
   }
   if (outcome.signal)
