@@ -55,7 +55,7 @@ RankedTensorType partita::zero::chunksType(TypeRange shards, StringAttr axis, in
 static LogicalResult verifyBlock(Operation *op, uint64_t block) {
   if (block % partita_rt::int4_chunks::kWord == 0)
     return success();
-  return op->emitOpError() << "of blocks of " << block << ", expected a multiple of "
+  return op->emitOpError() << "rounds in blocks of " << block << ", expected a multiple of "
                            << partita_rt::int4_chunks::kWord << ", the numbers of a word";
 }
 
@@ -109,6 +109,10 @@ static LogicalResult verifyExchange(Operation *op, StringAttr axis, Type sent, T
                              << " expects chunks of senders along this axis, in the last dimension "
                                 "but one; it is "
                              << sent;
+  int64_t ranks = par::MeshAttr::of(op).sizeOf(axis);
+  if (layout.shape[senders - 1] != ranks || layout.shape[senders] != ranks)
+    return op->emitOpError() << "over " << axis << " expects a chunk from each of " << ranks
+                             << " ranks to each, found " << sent;
   layout.shard(axis, senders - 1);
   auto expected = layout.localType(type.getElementType(), par::MeshAttr::of(op),
                                    [&](const Twine &error) { op->emitOpError() << error; });

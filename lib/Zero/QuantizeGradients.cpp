@@ -65,9 +65,8 @@ private:
     if (block < kWord)
       return getOperation().emitError()
              << "--quantization-block: " << block.getValue()
-             << " elements of 4 bits with a scale of 32 take as much as with 8 bits or more; "
-                "--zero-quantized-gradients expects at least "
-             << kWord;
+             << ": with --zero-quantized-gradients a block is whole words of " << kWord
+             << " numbers; give at least " << kWord;
     if (stage < 1)
       return getOperation().emitError()
              << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "
@@ -111,7 +110,7 @@ private:
 
   int64_t blockSize() const { return block / kWord * kWord; }
 
-  /// Are the chunks smaller than the shards that they are sums of?
+  /// Are the chunks smaller than the shards that are summed from them?
   bool isWorthIt(zero::ReduceScatterOp scatter) const {
     return llvm::all_of(scatter.getShards().getTypes(), [&](Type type) {
       auto shard = cast<RankedTensorType>(type);

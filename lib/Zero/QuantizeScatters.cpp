@@ -1,7 +1,8 @@
 //===- QuantizeScatters.cpp - exchanges chunks of 4 bits in place of reduce-scatters ----------===//
 //
 // A bucket's values are quantized where the reduce-scatter stands, and freed; what ranks send is summed where
-// the shards are used, but before the next exchange over the axis, so that what is received does not pile up.
+// the shards are used, but before the next exchange over the axis, so that what is received does not pile up. In a
+// last slot all that is received lives until its first use behind the loop.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -102,3 +102,23 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     return
   }
 }
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @receivers(%x: tensor<3x1x8xi8, #par.place<[3, 2 @dp, 8]>>) {
+    // expected-error @+1 {{over "dp" expects a chunk from each of 2 ranks to each, found 'tensor<3x1x8xi8, #par.place<[3, 2 @dp, 8]>>'}}
+    %a = zero.exchange_chunks %x over "dp" : tensor<3x1x8xi8, #par.place<[3, 2 @dp, 8]>> -> tensor<2x2x8xi8, #par.place<[3 @dp, 2, 8]>>
+    return
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @block(%x: tensor<8xf32, #par.place<[8], partial [dp]>>) {
+    // expected-error @+1 {{rounds in blocks of 12, expected a multiple of 8, the numbers of a word}}
+    %a = zero.quantize_chunks %x over "dp" by 12 : tensor<8xf32, #par.place<[8], partial [dp]>> -> tensor<2x1x8xi8, #par.place<[2, 2 @dp, 8]>>
+    return
+  }
+}

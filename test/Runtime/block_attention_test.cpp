@@ -161,6 +161,10 @@ TEST(BlockAttention, OfMoreThanOneBlockOfKeys) {
   }
   LayoutMaker wide(16, 20); // heads so wide that a pass has 16 keys
   check(wide.addRandom(5).addRandom(6).of(shapeOf(1, 2, 320, 1000, true)));
+  LayoutMaker sparse(
+      10, 64); // one distant block in 32: blocks of keys are as long as they get, 512 of 640
+  sparse.add(true, {{Kind::Band, -2, 0}}, {{40, 5}, {50, 3}, {63, 5}});
+  check(sparse.of(shapeOf(1, 1, 640, 1000, true)));
 }
 
 /// Of all blocks, in blocks of any size.

@@ -5,7 +5,7 @@
 // RUN: not partita-opt %s --zero-quantize-gradients="on=true exact=w,kept" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not partita-opt %s --zero-quantize-gradients="on=true exact=x" 2>&1 | FileCheck %s --check-prefix=NAME
 // OFF-NOT: int4
-// BLOCK: error: --quantization-block: 4 elements of 4 bits with a scale of 32 take as much as with 8 bits or more; --zero-quantized-gradients expects at least 8
+// BLOCK: error: --quantization-block: 4: with --zero-quantized-gradients a block is whole words of 8 numbers; give at least 8
 // STAGE: error: --zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all gradients, and none is scattered; give --zero-stage 1, 2 or 3
 // NONE: error: --zero-quantized-gradients: has no effect, because no gradient of a parameter of two or more dimensions that --keep-exact leaves is scattered over ranks
 // NAME: error: keep-exact: {{.*}}'x'

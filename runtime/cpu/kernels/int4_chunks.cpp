@@ -69,7 +69,7 @@ template <typename X> float packBlock(int8_t *to, const X *x, int64_t n, int64_t
       packed = packNibbles(IntLanes(rounded(loadGroup(x + i, n - i) * factor) + magic));
     std::memcpy(to + i / 2, &packed, size_t(bytesOf(size - i)));
   }
-  return isFinite ? int4_chunks::scaleOf(max) : max - max;
+  return isFinite ? int4_chunks::scaleOf(max) : int4_chunks::nan();
 }
 
 } // namespace

@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads)
   float max = half::fromBits(most), inverse = isFinite ? int4_chunks::inverseOf(max) : 0;
   int8_t *row = chunks + rank * at.stride;
   if (lane == 0)
-    reinterpret_cast<float *>(row)[block] = isFinite ? int4_chunks::scaleOf(max) : max - max;
+    reinterpret_cast<float *>(row)[block] =
+        isFinite ? int4_chunks::scaleOf(max) : int4_chunks::nan();
   auto *words = reinterpret_cast<unsigned *>(row + at.numbers + first / 2);
   for (int64_t i = lane * kPack; i < size; i += int64_t(lanes) * kPack) {
     unsigned word = 0;

@@ -17,7 +17,7 @@ namespace partita_rt::int4_chunks {
 
 /// The largest stored number. -8 is not used: x and -x have the same magnitude.
 constexpr int kMost = 7;
-/// A block whose max is below this is zero: neither its scale nor the inverse would be a normal float.
+/// A block whose max is below this is zero: its scale would not be a normal float.
 constexpr float kLeast = 7 * 1.17549435e-38f;
 /// Numbers of a word. A block has a multiple of them.
 constexpr int64_t kWord = 8;
@@ -35,6 +35,9 @@ template <typename T> PARTITA_RT_HOST_DEVICE constexpr T scaleOf(T max) {
 template <typename T> PARTITA_RT_HOST_DEVICE constexpr T inverseOf(T max) {
   return max < T(kLeast) ? T(0) : T(kMost) / max;
 }
+
+/// The scale of a block whose max is not finite: the same bits on every target.
+PARTITA_RT_HOST_DEVICE constexpr float nan() { return __builtin_nanf(""); }
 
 } // namespace partita_rt::int4_chunks
 

@@ -42,6 +42,7 @@ def inputs(ranks):
     for n in SIZES:
         rows = random.normal(size=(ranks, n)) * np.exp2(random.integers(-9, 9, (ranks, n)))
         rows[0, :20] = 1e-39  # a block is too small for a scale, another one has others
+        rows[1, n - 1] = np.inf  # its block is NaN, and no other
         result.append(rows)
     return result
 
@@ -54,7 +55,9 @@ def rounded(x, ranks):
             end = min(begin + BLOCK, first + chunk(len(x), ranks), len(x))
             block = x[begin:end]
             most = np.abs(block).max()
-            if most >= 7 * 1.17549435e-38:
+            if not np.isfinite(most):
+                y[begin:end] = np.nan
+            elif most >= 7 * 1.17549435e-38:
                 y[begin:end] = np.rint(block * (7 / most)) * float(np.float32(most / 7))
     return y
 
@@ -65,9 +68,9 @@ if __name__ == "__main__":
         (folder / ("%d.mlir" % ranks)).write_text(program(ranks))
         (folder / ("%d.txt" % ranks)).write_text(" ".join("%.17g" % number for rows in inputs(ranks) for number in rows.reshape(-1)))
     else:
-        printed = [[float(number) for number in re.findall(r"-?\d[\d.e+-]*", line.split(" = ", 1)[1])] for line in sys.stdin.read().splitlines()]
+        printed = [[float(number) for number in re.findall(r"-?(?:nan|\d[\d.e+-]*)", line.split(" = ", 1)[1])] for line in sys.stdin.read().splitlines()]
         expected = [sum(rounded(row, ranks) for row in rows) for rows in inputs(ranks)] * 2
         assert len(printed) == 4
         for got, wanted in zip(printed, expected):
-            assert len(got) == len(wanted) and np.allclose(got, wanted, rtol=1e-5, atol=1e-9), (got, wanted)
+            assert len(got) == len(wanted) and np.allclose(got, wanted, rtol=1e-5, atol=1e-9, equal_nan=True), (got, wanted)
         print("%d numbers, twice" % (2 * sum(SIZES)))

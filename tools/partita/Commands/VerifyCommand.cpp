@@ -191,9 +191,10 @@ static OwningOpRef<ModuleOp> withExactWeights(Session &session, ModuleOp model, 
 /// The exit code if the programs differ; 1 is for all other errors.
 static constexpr int kDiffers = 2;
 
-/// Compares two programs and prints what differs most. Returns the exit code.
+/// Compares two programs and prints what differs most. `other`: what messages call the oracle. Returns the exit code.
 static int compare(Session &session, const VerifyCommandOptions &o, ModuleOp oracle,
-                   ModuleOp partitioned, const interp::VerifyOptions &options) {
+                   ModuleOp partitioned, const interp::VerifyOptions &options,
+                   StringRef other = "the unpartitioned one") {
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(oracle, partitioned, options);
   if (failed(report))
     return 1;
@@ -210,9 +211,9 @@ static int compare(Session &session, const VerifyCommandOptions &o, ModuleOp ora
     return 0;
   }
   const auto &worst = report->entries.front();
-  session.fail(llvm::formatv("the partitioned program differs from the unpartitioned one: {0} of "
-                             "'{1}' by {2:e2}, more than {3:e1}",
-                             worst.kind, worst.name, worst.error, o.tolerance)
+  session.fail(llvm::formatv("the partitioned program differs from {0}: {1} of "
+                             "'{2}' by {3:e2}, more than {4:e1}",
+                             other, worst.kind, worst.name, worst.error, o.tolerance)
                    .str());
   return kDiffers;
 }
@@ -246,6 +247,18 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (algorithm && !compileTo(session, *algorithm, o.plan,
                               roundsGradients(*partitioned) ? "states" : "optimize"))
     return 1;
+  // The algorithm's program is partitioned too, so the partitioning itself is compared without the rounding.
+  OwningOpRef<ModuleOp> summedExactly;
+  if (algorithm && roundsGradients(*partitioned)) {
+    summedExactly = full->clone();
+    Plan plan = o.plan;
+    plan.set("zero-quantized-gradients", "false");
+    if (plan.get("zero-quantized-weights") != "true")
+      for (StringRef option : {"quantization-block", "keep-exact"}) // without effect now
+        plan.set(option, findPlanOption(option)->initial);
+    if (!compileTo(session, *summedExactly, plan, "states"))
+      return 1;
+  }
   Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
   unpartitioned.setUnpartitioned();
   OwningOpRef<ModuleOp> exact = withExactWeights(session, *full, unpartitioned);
@@ -269,8 +282,13 @@ int partita::tool::verifyMain(Arguments arguments) {
     if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm)
       return code;
   options.steps = o.steps;
+  if (summedExactly) {
+    llvm::outs() << "with exact gradients, up to phase 'states':\n";
+    if (int code = compare(session, o, *full, *summedExactly, options))
+      return code;
+  }
   if (!tellDistance(roundsGradients(*partitioned) ? "gradients in 4 bits" : "compressed sums",
                     "the algorithm's own arithmetic", *full, *partitioned, options))
     return 1;
-  return compare(session, o, *algorithm, *partitioned, options);
+  return compare(session, o, *algorithm, *partitioned, options, "the algorithm's own arithmetic");
 }
