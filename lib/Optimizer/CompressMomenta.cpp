@@ -14,6 +14,7 @@
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/MapVector.h"
@@ -40,8 +41,8 @@ struct Compressed {
   Value term() const { return par::AllReduceOp(sum).getValues()[0]; }
 };
 
-/// The hyperparameter by which an update knows that it takes a compressed sum.
-constexpr StringLiteral kCompressed = "compressed", kFreeze = "freeze", kVarFreeze = "var_freeze",
+/// Hyperparameters that say in which steps sums are exact.
+constexpr StringLiteral kFreeze = "freeze", kVarFreeze = "var_freeze",
                         kVarUpdateScaler = "var_update_scaler";
 
 bool has(train::OptimizerInterface update, StringRef hyper) {
@@ -72,7 +73,7 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
     mesh = par::MeshAttr::of(getOperation());
     SmallVector<train::OptimizerInterface> updates;
     getOperation().walk([&](train::OptimizerInterface update) {
-      if (has(update, kCompressed))
+      if (optimizer::sumsMomenta(update.getHyperparameters()))
         updates.push_back(update);
     });
     if (updates.empty() || !mesh ||
@@ -297,7 +298,7 @@ private:
       train::OptimizerInterface update = each.update;
       par::AllReduceOp sum = each.sum;
       sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
-      update->setAttr(kCompressed, builder.getF64FloatAttr(1));
+      update->setAttr(optimizer::kCompressed, builder.getF64FloatAttr(1));
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);

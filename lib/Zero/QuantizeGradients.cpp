@@ -10,6 +10,7 @@
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "partita/Analysis/Parameters.h"
+#include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Zero/Passes.h"
 #include "runtime/include/partita_rt/int4_chunks.h"
 #include "llvm/ADT/DenseSet.h"
@@ -24,9 +25,6 @@ using namespace partita;
 using partita_rt::int4_chunks::kWord;
 
 namespace {
-
-/// The rows of an optimizer that sums momenta (compress-momenta).
-constexpr StringLiteral kCompresses = "compressed";
 
 struct ZeroQuantizeGradients : partita::impl::ZeroQuantizeGradientsPassBase<ZeroQuantizeGradients> {
   using ZeroQuantizeGradientsPassBase::ZeroQuantizeGradientsPassBase;
@@ -73,9 +71,8 @@ private:
                 "gradients, and none is scattered; give --zero-stage 1, 2 or 3";
     train::OptimizerInterface compressing;
     getOperation().walk([&](train::OptimizerInterface update) {
-      for (const train::Hyperparameter &each : update.getHyperparameters())
-        if (each.name == kCompresses)
-          compressing = update;
+      if (optimizer::sumsMomenta(update.getHyperparameters()))
+        compressing = update;
     });
     if (!compressing)
       return success();

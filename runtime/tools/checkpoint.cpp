@@ -54,18 +54,10 @@ std::string fileOf(const std::string &path) {
   return file;
 }
 
-/// Names in a run's folder that are those of checkpoints, but of no folders.
-std::vector<std::string> namesOfNoFolders(const std::string &folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code none;
-    std::string name = entry->path().filename().string();
-    if (stepOfName(name) >= 0 && !entry->is_directory(none) && !entry->is_symlink(none))
-      names.push_back(name);
-  }
-  std::sort(names.begin(), names.end());
+/// The names of checkpoints that something other than a folder has.
+std::vector<std::string> damagedNames(const std::string &folder) {
+  std::vector<std::string> names = namesOfNoFolders(folder);
+  names.erase(std::remove_if(names.begin(), names.end(), isUnfinishedName), names.end());
   return names;
 }
 
@@ -134,7 +126,7 @@ int list(const Words &words) {
   bool areReadable = true;
   for (const CheckpointEntry &entry : found)
     areReadable &= listOne(entry);
-  for (const std::string &name : namesOfNoFolders(words[0])) {
+  for (const std::string &name : damagedNames(words[0])) {
     std::printf("%-14s damaged: is not a folder\n", printable(name).c_str());
     areReadable = false;
   }
@@ -218,7 +210,7 @@ bool verifyPath(const std::string &path) {
     return verifyFile(path, path);
   std::vector<CheckpointEntry> found = checkpointsIn(path);
   bool intact = true;
-  for (const std::string &name : namesOfNoFolders(path)) {
+  for (const std::string &name : damagedNames(path)) {
     print(path + "/" + name, "is not a folder");
     intact = false;
   }

@@ -122,7 +122,8 @@ void completeCheckpoint(const std::string &folder, int64_t step, StartNumber sta
     fs::remove_all(old, none);
 }
 
-void checkNames(const std::string &folder) {
+std::vector<std::string> namesOfNoFolders(const std::string &folder) {
+  std::vector<std::string> names;
   std::error_code none;
   for (fs::directory_iterator entry(folder, none), end; !none && entry != end;
        entry.increment(none)) {
@@ -130,10 +131,18 @@ void checkNames(const std::string &folder) {
     std::error_code error;
     if ((stepOfName(name) >= 0 || isUnfinishedName(name)) && !entry->is_symlink(error) &&
         !entry->is_directory(error) && !error)
-      fail("--checkpoint: %s is not a folder, and has the name of a checkpoint's; move it away, or "
-           "choose another folder",
-           entry->path().c_str());
+      names.push_back(name);
   }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void checkNames(const std::string &folder) {
+  for (const std::string &name : namesOfNoFolders(folder))
+    fail(
+        "--checkpoint: %s/%s is not a folder, and has the name of a checkpoint's; move it away, or "
+        "choose another folder",
+        folder.c_str(), name.c_str());
 }
 
 void removeUnfinished(const std::string &folder) {

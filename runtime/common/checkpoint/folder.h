@@ -45,6 +45,9 @@ std::vector<std::string> makeFolders(const std::string &path);
 /// Throws Error.
 void completeCheckpoint(const std::string &folder, int64_t step, StartNumber start);
 
+/// Returns the names of checkpoints and of unfinished ones that something other than a folder has, in order; a link
+/// may be to one.
+std::vector<std::string> namesOfNoFolders(const std::string &folder);
 /// Throws Error if something that is no folder, such as a user's file, has the name of a checkpoint or of an
 /// unfinished one: a run would put its own in its place, or remove it.
 void checkNames(const std::string &folder);

@@ -64,8 +64,7 @@ class TileColumns {
   bool hides = false;       ///< from some query, a key of the pass that it could see otherwise
   int64_t firstQuery, size; ///< of the tile, in the full sequence; of the layout's blocks
   bool sparse;
-  uint8_t
-      lines[kQueryTile]; ///< of each query, its row of blocks, counted from the tile's first one
+  uint8_t lines[kQueryTile]; ///< of each query: its row of blocks, from the tile's first one on
   /// Of each row of blocks that the tile has queries of, the computed keys: a bit each.
   uint16_t computed[kQueryTile][kKeyVectors];
 

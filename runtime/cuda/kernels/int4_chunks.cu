@@ -6,8 +6,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/device.cuh"
-#include "partita_rt/cuda/elementwise.cuh"
+#include "cuda/kernels/block_max.cuh"
 #include "partita_rt/int4_chunks.h"
 
 namespace partita_rt::cuda {
@@ -23,14 +22,6 @@ struct Chunks {
   int64_t blocks, numbers; ///< of one chunk: how many, and behind how many bytes of scales
 };
 
-/// The lanes that share a block.
-int wordLanesOf(int64_t block) {
-  int lanes = 1;
-  while (lanes < kWarp && int64_t(lanes) * kPack < block)
-    lanes *= 2;
-  return lanes;
-}
-
 /// A product that no addition contracts: the CPU rounds it, too.
 __device__ inline float roundedProduct(float a, float b) {
 #if defined(__CUDA_ARCH__)
@@ -38,27 +29,6 @@ __device__ inline float roundedProduct(float a, float b) {
 #else
   return a * b;
 #endif
-}
-
-/// The max of |x| over n elements, of which these lanes each read packs, as bits: those of positive floats are in their order, infinity and NaN
-/// after all others. All lanes call it.
-template <typename X>
-__device__ inline unsigned maxBits(const X *x, int64_t n, int lane, int lanes) {
-  unsigned most = 0;
-  for (int64_t first = lane * kPack; first < n; first += int64_t(lanes) * kPack) {
-    float values[kPack];
-    load(values, x + first, least(n - first, kPack));
-#pragma unroll
-    for (float each : values) {
-      unsigned bits = half::bitsOf(each) & 0x7fffffffu;
-      most = bits > most ? bits : most;
-    }
-  }
-  for (int with = lanes / 2; with > 0; with /= 2) {
-    unsigned other = __shfl_xor_sync(kAllLanes, most, with);
-    most = other > most ? other : most;
-  }
-  return most;
 }
 
 template <typename X>
@@ -128,7 +98,7 @@ template <typename X>
 void quantizeChunks(const Stream &stream, int8_t *chunks, int64_t offset, int64_t stride,
                     const X *x, int64_t n, int64_t chunk, int64_t ranks, int64_t block) {
   Chunks at = chunksOf(stride, chunk, block);
-  int lanes = wordLanesOf(block);
+  int lanes = lanesOfBlock(block);
   if (int64_t total = at.blocks * ranks; total > 0)
     PARTITA_RT_LAUNCH(quantizeWords<X>, gridOf(ceilDiv(total * lanes, kThreads)), kThreads, 0,
                       stream, chunks + offset, at, x, n, total, lanes);

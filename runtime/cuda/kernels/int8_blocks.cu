@@ -6,8 +6,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/device.cuh"
-#include "partita_rt/cuda/elementwise.cuh"
+#include "cuda/kernels/block_max.cuh"
 #include "partita_rt/int8_blocks.h"
 
 namespace partita_rt::cuda {
@@ -16,14 +15,6 @@ namespace {
 
 constexpr int kThreads = kElementwiseThreads;
 
-/// The lanes that share a block.
-int lanesOf(int64_t block) {
-  int lanes = 1;
-  while (lanes < kWarp && int64_t(lanes) * kPack < block)
-    lanes *= 2;
-  return lanes;
-}
-
 struct Factors {
   float scale, inverse;
 };
@@ -31,21 +22,7 @@ struct Factors {
 /// Those of the block at x, of which these lanes each read packs; `reads`: the block exists. All lanes call it.
 template <typename X>
 __device__ inline Factors factorsOf(const X *x, int64_t block, int lane, int lanes, bool reads) {
-  unsigned most =
-      0; // bits of positive floats are in their order, infinity and NaN after all others
-  for (int64_t first = lane * kPack; reads && first < block; first += int64_t(lanes) * kPack) {
-    float values[kPack];
-    load(values, x + first, least(block - first, kPack));
-#pragma unroll
-    for (float each : values) {
-      unsigned bits = half::bitsOf(each) & 0x7fffffffu;
-      most = bits > most ? bits : most;
-    }
-  }
-  for (int with = lanes / 2; with > 0; with /= 2) {
-    unsigned other = __shfl_xor_sync(kAllLanes, most, with);
-    most = other > most ? other : most;
-  }
+  unsigned most = maxBits(x, reads ? block : 0, lane, lanes);
   float max = half::fromBits(most);
   if (most >= 0x7f800000u)
     return {max - max, 0};
@@ -100,7 +77,7 @@ static_assert(kPack == 8, "two words");
 template <typename X>
 void launchQuantize(const Stream &stream, int8_t *values, float *scales, X *y, const X *x,
                     int64_t block, int64_t n) {
-  int lanes = lanesOf(block);
+  int lanes = lanesOfBlock(block);
   int64_t blocks = n / block;
   if (n > 0)
     PARTITA_RT_LAUNCH(quantizeLanes<X>, gridOf(ceilDiv(blocks * lanes, kThreads)), kThreads, 0,

@@ -119,11 +119,12 @@ std::string ProgramStarts::prepare(bool fewer) {
     --size;
   else if (!supervision.hostDiscovery.empty())
     problem = waitForHosts();
-  if (!wasStarted)
+  if (!wasStarted) {
     before = size;
-  for (Program &program : programs)
-    if (!wasStarted && supervision.maxRestarts > 0)
-      program.fingerprint = fingerprintOf(program.executable);
+    for (Program &program : programs)
+      if (supervision.maxRestarts > 0)
+        program.fingerprint = fingerprintOf(program.executable);
+  }
   wasStarted = true;
   return problem;
 }
