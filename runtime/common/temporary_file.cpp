@@ -4,6 +4,7 @@
 
 #include "common/signal_table.h"
 #include "common/start_marks.h"
+#include "common/storage_error.h"
 
 #include "partita_rt/abandoned.h"
 #include "partita_rt/types.h"
@@ -130,7 +131,7 @@ void TemporaryFile::create() {
     if (descriptor < 0 && errno == ENAMETOOLONG && prefix != ".") {
       prefix = ".";
     } else if (descriptor < 0) {
-      fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
+      failWithErrno("cannot write " + path);
     } else if (prefix != "." && !lockOpened(descriptor, name)) {
       unlink(name.c_str());
       close(descriptor);
@@ -166,7 +167,7 @@ void TemporaryFile::write(const void *data, int64_t bytes) {
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0)
-      fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
+      failWithErrno("cannot write " + path);
     from += written;
     bytes -= written;
   }
@@ -182,9 +183,9 @@ void TemporaryFile::rewrite(int64_t at, const void *data, int64_t bytes) {
 
 void TemporaryFile::commit() {
   if (fsync(descriptor) != 0)
-    fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
+    failWithErrno("cannot write " + path);
   if (rename(name.c_str(), path.c_str()) != 0)
-    fail("cannot rename %s to %s: %s", name.c_str(), path.c_str(), std::strerror(errno));
+    failWithErrno("cannot rename " + name + " to " + path);
   close(descriptor);
   descriptor = -1;
   spare(slot);
@@ -198,7 +199,7 @@ void syncFolder(const std::string &path) {
   int error = fsync(folder) == 0 ? 0 : errno;
   close(folder);
   if (error == EIO || error == ENOSPC || error == EDQUOT)
-    fail("cannot write the folder %s: %s", path.c_str(), std::strerror(error));
+    failWithErrno("cannot write the folder " + path, error);
 }
 
 //===-- FolderClaim -------------------------------------------------------------------------===//

@@ -48,7 +48,7 @@ public:
     std::optional<Frame> frame;
     do
       frame = waitForFrame(seconds);
-    while (frame && frame->kind == FrameKind::Beat);
+    while (frame && frame->kind == FrameKind::Heartbeat);
     if (frame && frame->kind == FrameKind::End)
       throw JoiningFailed{frame->text, Speaker::Another};
     if (!frame && open)

@@ -74,7 +74,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
       send(int(r), {FrameKind::Farewell, 0, ""});
     return;
   case FrameKind::Over: // rank 0 was unresponsive for longer than the others wait
-    return ended ? void() : end("", FrameKind::EndByLostRank, kNobody);
+    return ended ? void() : end("", FrameKind::EndByLostRank, kNoRank);
   default:
     break;
   }
@@ -168,11 +168,11 @@ void Hub::lookForGather(Clock::time_point now) {
            "", now);
 }
 
-/// Checks whether all ranks give signs of life, and make progress.
+/// Checks whether all ranks send heartbeats, and make progress.
 void Hub::lookAtPositions(Clock::time_point now) {
   if (failure || now < nextLook)
     return;
-  nextLook = now + beatEvery(timeout) / 4;
+  nextLook = now + heartbeatEvery(timeout) / 4;
   for (size_t r = 0; r < peers.size(); ++r)
     if (states[r] != State::Alive)
       seen[r] = nullptr;
@@ -187,11 +187,11 @@ void Hub::lookAtPositions(Clock::time_point now) {
 void Hub::tick(Clock::time_point now) {
   if (ended)
     return;
-  if (now >= nextBeat) {
+  if (now >= nextHeartbeat) {
     for (size_t r = 1; r < peers.size(); ++r)
       if (states[r] != State::Dead)
-        send(int(r), {FrameKind::Beat, 0, seen[0] ? imageOf(*seen[0]) : ""});
-    nextBeat = now + beatEvery(timeout);
+        send(int(r), {FrameKind::Heartbeat, 0, seen[0] ? imageOf(*seen[0]) : ""});
+    nextHeartbeat = now + heartbeatEvery(timeout);
   }
   lookForGather(now);
   lookAtPositions(now);

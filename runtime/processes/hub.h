@@ -17,7 +17,7 @@
 namespace partita_rt::processes {
 
 /// Frames of the rendezvous. Several fields are packed into one text (wire.h).
-constexpr uint32_t kNobody = ~uint32_t(0);
+constexpr uint32_t kNoRank = ~uint32_t(0);
 enum FrameKind : uint8_t {
   // From a rank to rank 0:
   Hello = 1, ///< the fields of Greeting
@@ -33,10 +33,10 @@ enum FrameKind : uint8_t {
   Gathered,      ///< number; by rank, text
   Question,      ///< number; text
   WhereAreYou,   ///< a question that asks every rank for what it waits
-  End,           ///< number: the rank that prints, or kNobody; message
+  End,           ///< number: the rank that prints, or kNoRank; message
   EndByLostRank, ///< the same, because a rank has died or makes no progress
   Farewell,      ///< all have said goodbye
-  Beat,          ///< rank 0 is alive; an image of its position, if it has one
+  Heartbeat,     ///< rank 0 is alive; an image of its position, if it has one
   // Between ranks that have lost rank 0 (succession.h), at each rank's own port; the run's name,
   // message:
   Lost, ///< from a rank that stays silent if it gets an answer
@@ -46,9 +46,9 @@ enum FrameKind : uint8_t {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often ranks send a sign of life, whatever they are waiting for.
-inline Clock::duration beatEvery(double timeout) {
-  return std::chrono::milliseconds(int64_t(beatSeconds(timeout) * 1000));
+/// How often ranks send a heartbeat, whatever they are waiting for.
+inline Clock::duration heartbeatEvery(double timeout) {
+  return std::chrono::milliseconds(int64_t(heartbeatSeconds(timeout) * 1000));
 }
 
 /// "rank 2 (host gpu-3, process 4711)".
@@ -106,10 +106,10 @@ private:
   std::vector<RankPosition> positions;                 ///< of the other ranks
   std::vector<std::atomic<const RankPosition *>> near; ///< likewise, where they are shared
   std::vector<const RankPosition *> seen;              ///< by rank; null: nothing is known
-  std::vector<Clock::time_point> heardAt;              ///< by rank: its last sign of life
+  std::vector<Clock::time_point> heardAt;              ///< by rank: its last heartbeat
   Watch watch;
   Clock::time_point nextLook;
-  Clock::time_point nextBeat; ///< the first one is sent at once
+  Clock::time_point nextHeartbeat; ///< the first one is sent at once
 
   // The pending gather: a rank starts no other before it is complete.
   uint32_t number = 0;

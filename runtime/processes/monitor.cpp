@@ -4,6 +4,7 @@
 #include "common/last_line.h"
 #include "common/start_marks.h"
 #include "common/temporary_file.h"
+#include "common/watch/flight.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
   else
     flushUnlessStuck();
   if (ending.record)
-    ending.record(message.empty() ? "another rank has reported why the run ends" : message);
+    ending.record(message.empty() ? kReportedByAnother : message);
   if (ending.abort) {
     struct Done {
       std::mutex mutex;
@@ -119,7 +120,7 @@ void Monitor::report(Cause cause, const std::string &message, const std::string 
 
 void Monitor::setPosition(RankPosition &position) {
   own = &position;
-  signIsDue = true;
+  heartbeatIsDue = true;
   wake();
 }
 
@@ -183,11 +184,11 @@ void Monitor::waitForNews() {
 }
 
 /// Tells rank 0 that this process lives, and where its rank is. Rank 0 tells the others (Hub::tick).
-void Monitor::sendSign() {
+void Monitor::sendHeartbeat() {
   RankPosition *position = own;
-  if (!position || (now < nextSign && !signIsDue.exchange(false)))
+  if (!position || (now < nextHeartbeat && !heartbeatIsDue.exchange(false)))
     return;
-  nextSign = now + beatEvery(timeout);
+  nextHeartbeat = now + heartbeatEvery(timeout);
   ++position->beats;
   if (hub)
     hub->setPosition(position);
@@ -198,7 +199,7 @@ void Monitor::sendSign() {
 void Monitor::exchange() {
   now = Clock::time_point(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(clock.advance())));
-  sendSign();
+  sendHeartbeat();
   std::deque<Frame> mine;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -279,7 +280,7 @@ void Monitor::received(const Frame &frame) {
   case FrameKind::Farewell:
     farewell = true;
     return;
-  case FrameKind::Beat:
+  case FrameKind::Heartbeat:
     if (!frame.text.empty())
       readImage(ofRankZero, frame.text);
     return;
@@ -305,12 +306,11 @@ std::string Monitor::deathOfRankZero() const {
 }
 
 /// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
-std::string Monitor::lostRankText(const std::string &mine, int64_t seconds) const {
+std::string Monitor::lostRankText(const std::string &mine, double seconds) const {
   std::string name = nameOf(known, 0);
   if (!mine.empty() && ofRankZero.beats == 0)
     return mine + "; " + name + " does not answer";
-  return name + " has stopped: no sign of life of its process for " + std::to_string(seconds) +
-         " s" + lastPositionText(positionOfRankZero()) + (mine.empty() ? "" : "; " + mine);
+  return stoppedText(name, seconds, positionOfRankZero()) + (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
@@ -324,7 +324,7 @@ void Monitor::checkSilence() {
   }
   double silence = std::chrono::duration<double>(now - heard).count(), most = timeout;
   if (!farewell && silence > (mine.empty() ? most + 1 : std::min(most, 3.0))) {
-    std::string text = lostRankText(mine, int64_t(silence));
+    std::string text = lostRankText(mine, silence);
     noteLostRank(text.c_str());
     takeOver(text);
   }

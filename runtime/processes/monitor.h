@@ -66,12 +66,12 @@ private:
   void loop();
   void waitForNews();
   void exchange();
-  void sendSign();
+  void sendHeartbeat();
   void received(const Frame &frame);
   void checkSilence();
   const RankPosition &positionOfRankZero() const;
   std::string deathOfRankZero() const;
-  std::string lostRankText(const std::string &mine, int64_t seconds) const;
+  std::string lostRankText(const std::string &mine, double seconds) const;
   void takeOver(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
 
@@ -85,9 +85,9 @@ private:
   OwnPort port;
   OwnClock clock;
   Clock::time_point now;   ///< by that clock
-  Clock::time_point heard; ///< the last sign of life of rank 0
-  Clock::time_point nextSign;
-  std::atomic<bool> signIsDue{false};
+  Clock::time_point heard; ///< the last heartbeat of rank 0
+  Clock::time_point nextHeartbeat;
+  std::atomic<bool> heartbeatIsDue{false};
   std::atomic<RankPosition *> own{nullptr};        ///< what the process's rank publishes
   RankPosition ofRankZero;                         ///< what rank 0 has published
   std::atomic<const RankPosition *> near{nullptr}; ///< the same, in memory that both share

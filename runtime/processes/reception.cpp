@@ -119,14 +119,14 @@ public:
 private:
   /// Tells the ranks that have arrived that rank 0 is alive.
   void beat(double seconds) {
-    if (Clock::now() < nextBeat)
+    if (Clock::now() < nextHeartbeat)
       return;
     for (auto &connection : joined.connections)
       if (connection) {
-        connection->send({FrameKind::Beat, 0, ""});
+        connection->send({FrameKind::Heartbeat, 0, ""});
         connection->flush();
       }
-    nextBeat = Clock::now() + beatEvery(seconds);
+    nextHeartbeat = Clock::now() + heartbeatEvery(seconds);
     if (ending.empty())
       checkNobodyGaveUp(environment);
   }
@@ -288,7 +288,7 @@ private:
   std::vector<std::optional<Greeting>> greetings; ///< by the launcher's number, as all here
   Lobby lobby{listener};                          ///< processes that have not said who they are
   std::string ending;                             ///< why all ranks end; empty while they do not
-  Clock::time_point nextBeat;                     ///< the first one is sent at once
+  Clock::time_point nextHeartbeat;                ///< the first one is sent at once
   Joined joined;
   std::shared_ptr<Search> search; ///< null until it listens
 };

@@ -14,7 +14,7 @@
 //
 // Contract: all ranks call allGather, broadcast, agree and barrier in the same order with the same
 // `what`. Otherwise, or after the time-out (--timeout, else PARTITA_RT_TIMEOUT), all ranks fail, and the
-// error says where each is. Rank 0 sends a sign of life twice a second; if it is silent for that time-out (a
+// error says where each is. Rank 0 sends a heartbeat twice a second; if it is silent for that time-out (a
 // stopped process, a host that is gone), the surviving ranks report so on their own (succession.h).
 //
 // Before they have met, ranks know only of rank 0. If it is missing, or their environment is wrong,

@@ -1,7 +1,10 @@
 """check_signals.py BIN MPIRUN...: the effects of SIGINT, SIGTERM, SIGHUP and SIGUSR1 on the example program. With a folder for
 checkpoints all ranks save after the same step, and --resume from there gives the bits of an uninterrupted run; the exit
 status is the signal's."""
-import json, os, re, signal, subprocess, sys, time
+import json, os, pathlib, re, signal, subprocess, sys, time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Support"))
+import supervised  # noqa: E402
 
 bin, mpirun = sys.argv[1], sys.argv[2:]
 two = bin + "/partita_rt_example_dp2"
@@ -102,25 +105,8 @@ for transport in ("window", "messages"):
     print(transport, "save together")
 
 # After the last step, while rank 0 gives its checkpoint the name, which takes a while here. Rank 1 alone gets the signal: all end by it.
-open("slow.c", "w").write("""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-int rename(const char *from, const char *to) {
-  const char *name = strrchr(to, '/');
-  if (name && strncmp(name, "/step-", 6) == 0) {
-    close(creat("renaming", 0600));
-    usleep(1500000);
-  }
-  int (*next)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
-  return next(from, to);
-}
-""")
-subprocess.run(["cc", "-shared", "-fPIC", "-o", "slow.so", "slow.c", "-ldl"], check=True)
-process = subprocess.Popen([*mpirun, "-x", "LD_PRELOAD=" + os.path.abspath("slow.so"), two, *training, "--steps", "3", "--checkpoint", "late"],
+supervised.build_slow_rename("slow.so")
+process = subprocess.Popen([*mpirun, "-x", "SLOW_RENAME=1.5", "-x", "LD_PRELOAD=" + os.path.abspath("slow.so"), two, *training, "--steps", "3", "--checkpoint", "late"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 until(lambda: os.path.exists("renaming"), process)
 os.kill(ranks(process)[1], signal.SIGTERM)

@@ -60,9 +60,9 @@ template <typename T> struct Tables {
 void saveNow(Rank &rank, const std::string &folder, const CheckpointInfo &info) {
   CheckpointSaver saver(rank, folder, 1, {});
   saver.begin(info, CheckpointSaver::From::Memory);
-  std::string error = saver.complete();
+  std::string error = saver.complete().why;
   if (error.empty())
-    error = saver.finish();
+    error = saver.finish().why;
   if (!error.empty())
     fail("%s", error.c_str());
 }

@@ -54,10 +54,10 @@ protected:
           EXPECT_EQ(rank.changes, nullptr);
           fill(rank, -step);
         }
-        std::string error = saver.complete();
+        std::string error = saver.complete().why;
         EXPECT_EQ(rank.changes, nullptr);
         if (error.empty())
-          error = saver.finish();
+          error = saver.finish().why;
         if (!error.empty())
           fail("%s", error.c_str());
       }
@@ -133,9 +133,9 @@ TEST_F(Saver, DoesNotSaveWhatIsNoLongerAsItWasCompared) {
           if (flips && rank.rank == 0)
             static_cast<char *>(count->data)[2] ^= 8;
           saver.begin({3, 7, true, "data"}, from, hashes);
-          std::string error = saver.complete();
+          std::string error = saver.complete().why;
           if (error.empty())
-            error = saver.finish();
+            error = saver.finish().why;
           if (!error.empty())
             fail("%s", error.c_str());
           barrier(*rank.world, "the end");
@@ -194,7 +194,7 @@ TEST_F(Saver, CopiesLargeTensorsInChunks) {
       saver.begin({1, 7, true, "data"}, From::Copy);
       beginChanges(rank);
       std::fill_n(data, local.elements(), -2.0f);
-      EXPECT_EQ(saver.complete() + saver.finish(), "");
+      EXPECT_EQ(saver.complete().why + saver.finish().why, "");
       barrier(*rank.world, "the end");
     };
     ASSERT_EQ(World(program).run(program, nullptr, body), "");
@@ -334,8 +334,8 @@ TEST_F(Saver, ASaveThatFailsLeavesTheEarlierOne) {
           setrlimit(RLIMIT_FSIZE, &most);
           fill(rank, step);
           saver.begin({step, 7, true, "data"}, from);
-          std::string why = saver.complete();
-          why += saver.finish();
+          std::string why = saver.complete().why;
+          why += saver.finish().why;
           said += why.find("cannot write " + unfinished) == 0;
           if (rank.rank == 0 && step == 2 &&
               inFolder() != Names{"step-0.tmp", "step-1", "step-2.tmp"})
@@ -380,8 +380,8 @@ TEST_F(Saver, AFolderThatIsNotMountedIsNotWrittenInto) {
       barrier(*rank.world, "a save");
       fill(rank, step);
       saver.begin({step, 7, true, "data"}, From::Copy);
-      std::string why = saver.complete();
-      why += saver.finish();
+      std::string why = saver.complete().why;
+      why += saver.finish().why;
       said +=
           why.find(
               "--checkpoint: " + saveFolder() +
@@ -477,8 +477,8 @@ TEST_F(Saver, LateRanksOfAnEarlierStartReachNothingOfALaterOne) {
       saver.begin({2, 7, true, "data"}, From::Memory);
       if (hasBegun)
         endEarlier(rank);
-      EXPECT_EQ(saver.complete(), "");
-      EXPECT_EQ(saver.finish(), "");
+      EXPECT_EQ(saver.complete().why, "");
+      EXPECT_EQ(saver.finish().why, "");
       barrier(*rank.world, "the end");
     });
     for (int each : {isReady[0], isReady[1], goesOn[0], goesOn[1]})

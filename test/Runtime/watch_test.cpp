@@ -62,7 +62,7 @@ TEST(Watch, AStoppedProcessIsNamedWithItsPositionAndWaiters) {
   ranks.wait(2, 0, "receive #3 from rank 0");
   double stopped = ranks.now;
   EXPECT_EQ(ranks.pass(20, {}, 1),
-            "rank 1 (host here, process 101) has stopped: no sign of life of its process for 10 s; "
+            "rank 1 (host here, process 101) has stopped: no heartbeat from its process for 10 s; "
             "it was in step 4 (backward); rank 0 (host here, process 100) waits in all_reduce #2 "
             "for rank 1; rank 2 (host here, process 102) waits in receive #3 from rank 0");
   EXPECT_EQ(ranks.watch.subject(), 1);
@@ -88,7 +88,7 @@ TEST(Watch, AProcessThatStopsAnywhereIsNamed) {
   ranks.wait(1, 0, "all_reduce #2 for rank 0");
   EXPECT_EQ(ranks.pass(5, {0}), "");
   EXPECT_EQ(ranks.pass(20, {0}, 1),
-            "rank 1 (host here, process 101) has stopped: no sign of life of its process for 10 s; "
+            "rank 1 (host here, process 101) has stopped: no heartbeat from its process for 10 s; "
             "it was in step 0 (data), and waits in all_reduce #2 for rank 0");
 }
 
@@ -231,6 +231,27 @@ TEST(RankPosition, ADeathSaysWhereAndAsOfWhen) {
   // Beyond what a text has room for, it is cut off.
   EXPECT_EQ(deathText(std::string(2 * FixedText::kMost, 'x'), &copy),
             std::string(FixedText::kMost - 1, 'x'));
+}
+
+TEST(RankPosition, HeartbeatsThatComeLateChangeNothing) {
+  RankPosition position, copy;
+  position.beats = 3;
+  position.step = 12;
+  position.phase = Phase::Step;
+  std::string late = imageOf(position);
+  position.beats = 4;
+  position.step = 13;
+  readImage(copy, imageOf(position));
+  readImage(copy, late);
+  EXPECT_EQ(copy.step, 13);
+  EXPECT_EQ(copy.beats, 4u);
+  // The last one has the beats of the one before.
+  std::string before = imageOf(position);
+  position.phase = Phase::Ended;
+  readImage(copy, imageOf(position));
+  EXPECT_EQ(copy.phase, Phase::Ended);
+  readImage(copy, before);
+  EXPECT_EQ(copy.phase, Phase::Ended);
 }
 
 TEST(RankPosition, BytesThatAreNoImageAreRefused) {

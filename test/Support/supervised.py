@@ -36,6 +36,11 @@ def files(checkpoint):
     return {path.name: path.read_bytes() for path in checkpoint.iterdir()}
 
 
+def build_slow_rename(library):
+    """Builds slow_rename.c, for LD_PRELOAD."""
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(pathlib.Path(__file__).resolve().parent / "slow_rename.c"), "-ldl"], check=True)
+
+
 def children(process):
     """Returns the descendants of a process, the nearest first."""
     try:

@@ -3,6 +3,7 @@
 #include "common/checkpoint/folder.h"
 
 #include "common/checkpoint/checkpoint_files.h"
+#include "common/storage_error.h"
 #include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
@@ -86,7 +87,7 @@ std::vector<std::string> makeFolders(const std::string &path) {
     if (mkdir(each.c_str(), 0777) == 0)
       made.push_back(each);
     else if (errno != EEXIST)
-      fail("--checkpoint: cannot make the folder %s: %s", each.c_str(), std::strerror(errno));
+      failWithErrno("--checkpoint: cannot make the folder " + each);
   return made;
 }
 
@@ -96,7 +97,7 @@ static std::string withdraw(const std::string &folder) {
   std::error_code none;
   fs::remove_all(old, none); // left by a run that was killed
   if (rename(folder.c_str(), old.c_str()) != 0)
-    fail("cannot rename %s to %s: %s", folder.c_str(), old.c_str(), std::strerror(errno));
+    failWithErrno("cannot rename " + folder + " to " + old);
   return old;
 }
 
@@ -116,7 +117,7 @@ void completeCheckpoint(const std::string &folder, int64_t step, StartNumber sta
     old = withdraw(to);
   }
   if (rename(from.c_str(), to.c_str()) != 0)
-    fail("cannot rename %s to %s: %s", from.c_str(), to.c_str(), std::strerror(errno));
+    failWithErrno("cannot rename " + from + " to " + to);
   syncFolder(folder);
   if (!old.empty())
     fs::remove_all(old, none);

@@ -5,6 +5,7 @@
 #include "common/checkpoint/folder.h"
 #include "common/mesh/gathered.h"
 #include "common/start_marks.h"
+#include "common/storage_error.h"
 #include "common/target.h"
 #include "common/watch/flight.h"
 #include "common/watch/rank_position.h"
@@ -37,14 +38,16 @@ static std::future<void> beside(std::function<void()> work) {
 }
 
 /// Waits for the work; returns its error.
-static std::string errorOfWork(std::future<void> &work) {
+static SaveFailure errorOfWork(std::future<void> &work) {
   try {
     if (work.valid())
       work.get();
+  } catch (const StorageError &error) {
+    return {error.what(), /*mayPass=*/true};
   } catch (const std::exception &error) {
-    return error.what();
+    return {error.what()};
   }
-  return "";
+  return {};
 }
 
 CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep,
@@ -58,7 +61,7 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
 /// the same one. Until the first checkpoint is there, it also keeps a late rank of an earlier start, whose
 /// saves have failed, from removing the folder as an empty one that its start has made. A later start removes a
 /// killed one's as it does an unfinished checkpoint.
-std::string CheckpointSaver::sign() const { return unfinishedFolder(folder, 0, start); }
+std::string CheckpointSaver::markerFolder() const { return unfinishedFolder(folder, 0, start); }
 
 /// Now: another run must not begin in it before the first save.
 void CheckpointSaver::claimFolder() {
@@ -70,8 +73,8 @@ void CheckpointSaver::claimFolder() {
     checkNames(folder);
     inode = inodeOf(folder);
     removeUnfinished(folder);
-    if (mkdir(sign().c_str(), 0777) == 0) {
-      all.push_back(sign());
+    if (mkdir(markerFolder().c_str(), 0777) == 0) {
+      all.push_back(markerFolder());
       return made.set(all);
     }
     if (errno != ENOENT) // the first save says why nothing can be written
@@ -115,7 +118,7 @@ void CheckpointSaver::shareMade() {
   start = first.start;
   std::vector<std::string> all = pathAndParents(folder); // the outermost first
   if (first.count > 0)
-    all.push_back(sign());
+    all.push_back(markerFolder());
   made.set({all.end() - ptrdiff_t(first.count), all.end()});
 }
 
@@ -130,7 +133,7 @@ void CheckpointSaver::checkShared() const {
   View mine;
   std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
   std::strncpy(mine.path, folder.c_str(), sizeof(mine.path) - 1);
-  if (rank.rank == 0 && access(sign().c_str(), F_OK) == 0)
+  if (rank.rank == 0 && access(markerFolder().c_str(), F_OK) == 0)
     mine.start = start; // else the first save says why
   View first = gathered(rank, mine, "the folder for checkpoints")[0];
   if (first.start == 0)
@@ -155,8 +158,8 @@ void CheckpointSaver::checkShared() const {
 /// file system is not mounted, checkpoints must not fill the one below it.
 void CheckpointSaver::makeUnfinished() {
   if (inode && inodeOf(folder) != inode)
-    fail("--checkpoint: %s is not the folder that it was; is a file system not mounted?",
-         folder.c_str());
+    throw StorageError("--checkpoint: " + folder +
+                       " is not the folder that it was; is a file system not mounted?");
   makeFolders(unfinishedFolder(folder, step, start));
   inode = inodeOf(folder);
 }
@@ -233,42 +236,45 @@ void CheckpointSaver::letChange() {
 
 /// All ranks call it with their own errors, of which there is one at least. Returns on rank 0 the first
 /// one, whose it is, and how many have one.
-static std::string reasonOfAll(Rank &rank, const std::string &error) {
+static SaveFailure reasonOfAll(Rank &rank, const SaveFailure &own) {
   struct Failure {
-    int64_t hasFailed = 0;
+    int64_t hasFailed = 0, mayPass = 0;
     char why[952] = {}, host[64] = {}; ///< cut off where they are longer
   };
   Failure mine;
-  mine.hasFailed = !error.empty();
-  std::strncpy(mine.why, error.c_str(), sizeof(mine.why) - 1);
+  mine.hasFailed = bool(own);
+  mine.mayPass = own.mayPass;
+  std::strncpy(mine.why, own.why.c_str(), sizeof(mine.why) - 1);
   std::strncpy(mine.host, hostName().c_str(), sizeof(mine.host) - 1);
   std::vector<Failure> all = gathered(rank, mine, "why a checkpoint is not written");
   if (rank.rank != 0 || rank.ranks == 1)
-    return error.substr(0, rank.rank == 0 ? error.size() : 0);
-  auto first = std::find_if(all.begin(), all.end(), [](const Failure &f) { return f.hasFailed; });
-  auto failures =
-      std::count_if(all.begin(), all.end(), [](const Failure &f) { return f.hasFailed; });
-  return std::string(first->why) + " (rank " + std::to_string(first - all.begin()) + " on host " +
-         first->host + "; " + std::to_string(failures) + " of " + std::to_string(rank.ranks) +
-         (failures == 1 ? " ranks has failed)" : " ranks have failed)");
+    return rank.rank == 0 ? own : SaveFailure();
+  auto hasFailed = [](const Failure &f) { return f.hasFailed != 0; };
+  auto first = std::find_if(all.begin(), all.end(), hasFailed);
+  auto failures = std::count_if(all.begin(), all.end(), hasFailed);
+  return {std::string(first->why) + " (rank " + std::to_string(first - all.begin()) + " on host " +
+              first->host + "; " + std::to_string(failures) + " of " + std::to_string(rank.ranks) +
+              (failures == 1 ? " ranks has failed)" : " ranks have failed)"),
+          std::all_of(all.begin(), all.end(),
+                      [](const Failure &f) { return !f.hasFailed || f.mayPass; })};
 }
 
 /// From here on the folder has a checkpoint: if it is gone later, somebody has removed it.
 void CheckpointSaver::keepMade() {
   made.keep();
   if (rank.rank == 0)
-    rmdir(sign().c_str());
+    rmdir(markerFolder().c_str());
   noteFlightFolderHasParents();
 }
 
-std::string CheckpointSaver::complete() {
-  std::string error = errorOfWork(writing);
+SaveFailure CheckpointSaver::complete() {
+  SaveFailure failure = errorOfWork(writing);
   rank.changes = nullptr;
-  int64_t mine = error.empty() ? int64_t(save->checksum()) : -1;
+  int64_t mine = failure ? -1 : int64_t(save->checksum());
   std::vector<int64_t> all = gathered(rank, mine, "the shards of a checkpoint");
   if (*std::min_element(all.begin(), all.end()) < 0) {
     discard();
-    return reasonOfAll(rank, error);
+    return reasonOfAll(rank, failure);
   }
   if (rank.rank != 0)
     keepMade();
@@ -286,21 +292,21 @@ std::string CheckpointSaver::complete() {
         noteSaved(*inode);
       failed = removeUnfinished(folder, failed, start);
     });
-  return "";
+  return {};
 }
 
-std::string CheckpointSaver::finish() {
+SaveFailure CheckpointSaver::finish() {
   if (!completing.valid())
-    return "";
-  std::string error = errorOfWork(completing);
-  if (error.empty()) {
+    return {};
+  SaveFailure failure = errorOfWork(completing);
+  if (!failure) {
     keepMade();
-    return "";
+    return {};
   }
   kept = keptBefore;
   failed.insert(step);
   failed = removeUnfinished(folder, failed, start);
-  return error;
+  return failure;
 }
 
 } // namespace partita_rt

@@ -28,6 +28,14 @@
 
 namespace partita_rt {
 
+/// Why a save has failed; false if it has not.
+struct SaveFailure {
+  std::string why;
+  bool mayPass = false; ///< on every rank that has failed (StorageError)
+
+  explicit operator bool() const { return !why.empty(); }
+};
+
 class CheckpointSaver : private ChangeGuard {
 public:
   /// `kept`: the steps of earlier checkpoints that this run continues, which count among the `keep`
@@ -58,14 +66,14 @@ public:
   /// Begins a save. All ranks call it, with none under way, and after finish(). `hashes`: of tensors that other ranks
   /// have too (ShardSave::expect). What it cannot write is an error of complete().
   void begin(const CheckpointInfo &info, From from, std::map<std::string, uint64_t> hashes = {});
-  /// Ends the save, after waiting for this rank's file if it must. All ranks call it. Returns why
-  /// the save has failed, and on how many ranks, on rank 0; "" if it has not, and on the others. Rank 0
-  /// may still be completing the folder when this returns.
-  std::string complete();
-  /// Does the last checkpoint get its name, on rank 0, or has it got it since finish() was called?
+  /// Ends the save, after waiting for this rank's file if it must. All ranks call it. Returns, on rank 0, why
+  /// the save has failed, and on how many ranks; on the others nothing. Rank 0 may still be completing the
+  /// folder when this returns.
+  SaveFailure complete();
+  /// Does rank 0 complete the last checkpoint, or has it since finish() was called?
   bool isCompleting() const { return completing.valid(); }
-  /// Waits until the last checkpoint has its name, on rank 0. Returns why it has none; "" if it has.
-  std::string finish();
+  /// Waits until the last checkpoint is complete, on rank 0. Returns why it is not.
+  SaveFailure finish();
 
   /// Seconds for which steps have waited for copies: those that begin() left to a thread.
   double waitedInSteps() const { return waited; }
@@ -79,7 +87,7 @@ public:
 private:
   void claimFolder();
   void shareMade();
-  std::string sign() const;
+  std::string markerFolder() const;
   void makeUnfinished();
   void removeSurplus();
   void discard();
@@ -98,8 +106,8 @@ private:
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isFirst = true;
   StartNumber start = 0; ///< known to all ranks from their first save on; before, to rank 0
-  MadeFolders made;      ///< to remove again if no save succeeds: sign(), and those above it
-  SaveBuffer buffer;     ///< the thread's of `preparing`, until it ends
+  MadeFolders made;  ///< to remove again if no save succeeds: markerFolder(), and those above it
+  SaveBuffer buffer; ///< the thread's of `preparing`, until it ends
   std::future<void> preparing;
   std::atomic<bool> stopPreparing{false};
   std::unique_ptr<ShardSave> save, completed; ///< under way; the last one

@@ -1,6 +1,6 @@
 // Which rank is slower than the others, and at what (--stragglers). Each rank publishes its time by
 // kind of work with its position (common/watch/rank_position.h), so nothing is exchanged for it: rank
-// 0 looks at what was reported to it, at most a sign of life ago.
+// 0 looks at what was reported to it, at most a heartbeat ago.
 //
 // A fast rank waits for a slow one, and then has as long a step. So waits do not count: the slowest
 // rank is the one with the most work of its own, which waits least.

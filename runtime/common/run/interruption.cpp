@@ -80,7 +80,7 @@ extern "C" void takeSignal(int signal) {
       notedAt = time;
     if (noted.compare_exchange_strong(none, signal)) {
       noteAsked();
-      printNoted(signal);
+      announceEnding(signal);
       if (const OthersEndFinder *finder = othersEnd)
         finder->foresee();
     }
@@ -149,8 +149,7 @@ int notedSignal() { return noted; }
 
 void setEndedBy(int signal) { endedBy = signal; }
 
-void printNoted(int signal) {
-  // The reader of the output, such as tee, may have received the signal too and be gone.
+void announceEnding(int signal) {
   std::signal(SIGPIPE, SIG_IGN);
   if (prints && !printed.exchange(true)) { // both the handler and a rank may call this
     FixedText line = lineOf(": ", signal);

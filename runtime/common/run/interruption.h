@@ -59,8 +59,9 @@ void setOthersEndFinder(const OthersEndFinder *finder);
 
 /// Returns the signal that was noted; 0 if none was.
 int notedSignal();
-/// Prints, once, how this process handles a signal that it or another rank's process has noted.
-void printNoted(int signal);
+/// Prints, once, how this process handles a signal that it or another rank's process has noted. From then on a closed
+/// standard output does not end the process (SIGPIPE is ignored): its reader, such as tee, may have got the signal too.
+void announceEnding(int signal);
 /// Records that all ranks have stopped for this signal: a process that the launcher signals from
 /// now on ends by this one, and prints nothing.
 void setEndedBy(int signal);

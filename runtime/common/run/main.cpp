@@ -97,7 +97,7 @@ int programMain(int argc, char **argv, const Program &program) {
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
-    if (joined) // that ranks have not met may pass
+    if (joined) // if ranks have not met, they may when they are started again: that is no refusal
       markError(error);
     if (joined && !joined->speaks())
       return failureStatus();

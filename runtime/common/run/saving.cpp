@@ -47,36 +47,33 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
     saver->prepareCopy();
 }
 
-/// The file system of a folder.
+/// What the file system of a folder has left.
 struct Space {
-  int64_t free = 0; ///< bytes
-  bool isReadOnly = false;
+  int64_t bytes = 0;
+  bool hasInodes = true;
 };
 static std::optional<Space> spaceAt(const std::string &folder) {
   struct statvfs status;
   if (statvfs(folder.c_str(), &status) != 0)
     return std::nullopt;
+  bool countsInodes = status.f_files > 0;
   return Space{int64_t(status.f_bavail) * int64_t(status.f_frsize),
-               (status.f_flag & ST_RDONLY) != 0};
+               !countsInodes || status.f_favail > 0};
 }
 
 /// Adds how much space there is, if it is less than a checkpoint needs, and what to do.
 std::string Saving::withSpace(const std::string &error) const {
   int64_t needed = saver->checkpointBytes();
   std::optional<Space> space = spaceAt(session.options.checkpoint);
-  if (!space || space->free >= needed)
+  if (space && !space->hasInodes)
+    return error + "; the file system has no inodes left: remove files from it";
+  if (!space || space->bytes >= needed)
     return error;
   bool keepsSeveral =
       session.options.keep.value_or(2) > 1 && checkpointsIn(session.options.checkpoint).size() > 1;
-  return error + "; " + grouped(needed) + " bytes are needed, " + grouped(space->free) +
-         " are free: make room for " + grouped(needed - space->free) + " more" +
+  return error + "; " + grouped(needed) + " bytes are needed, " + grouped(space->bytes) +
+         " are free: make room for " + grouped(needed - space->bytes) + " more" +
          (keepsSeveral ? ", or give --keep 1" : "");
-}
-
-/// Is there no room for a checkpoint now, or can nothing be written?
-bool Saving::lacksRoom() const {
-  std::optional<Space> space = spaceAt(session.options.checkpoint);
-  return !space || space->isReadOnly || space->free < saver->checkpointBytes();
 }
 
 /// Reports the first of the saves that fail in succession, few of the others, and the first one after that.
@@ -108,11 +105,11 @@ void Saving::note(const std::string &error, bool isEnd) {
 
 void Saving::complete() {
   PhaseScope phase(rank, Phase::Saving);
-  note(saver->complete(), /*isEnd=*/false);
+  note(saver->complete().why, /*isEnd=*/false);
 }
 
-/// Everything that was trained since the checkpoint before is lost without the last one, so a full disk
-/// gets time to be emptied.
+/// Everything that was trained since the checkpoint before is lost without the last one, so somebody gets time to empty
+/// a full disk.
 void Saving::saveLast(const CheckpointInfo &info) {
   struct Attempt {
     int64_t fails = 0, isOver = 0; ///< on rank 0
@@ -121,26 +118,26 @@ void Saving::saveLast(const CheckpointInfo &info) {
   Clock::time_point since = Clock::now();
   for (unsigned pause = 1;; pause = std::min(2 * pause, 16U)) {
     saver->begin(info, CheckpointSaver::From::Memory, replicas.comparedHashes());
-    std::string error = saver->complete();
-    if (error.empty())
-      error = saver->finish();
-    bool isOver = secondsSince(since) > kLastPatience || !lacksRoom();
+    SaveFailure failure = saver->complete();
+    if (!failure)
+      failure = saver->finish();
+    bool isOver = secondsSince(since) > kLastPatience || !failure.mayPass;
     std::vector<Attempt> all =
-        gathered(rank, Attempt{!error.empty(), isOver, notedSignal()}, "the last checkpoint");
+        gathered(rank, Attempt{bool(failure), isOver, notedSignal()}, "the last checkpoint");
     bool ends = std::any_of(all.begin(), all.end(), [](const Attempt &a) { return a.signal != 0; });
     if (!all[0].fails)
-      return note(error, /*isEnd=*/true);
+      return note(failure.why, /*isEnd=*/true);
     if (all[0].isOver || ends) {
       noteUnsaved();
       if (rank.rank == 0)
-        fail("%s", withSpace(error).c_str());
+        fail("%s", withSpace(failure.why).c_str());
       return; // rank 0 ends all
     }
     if (rank.rank == 0 && pause == 1)
       std::fprintf(stderr,
                    "%s: warning: the last checkpoint is not written: %s; it is tried again for %d "
                    "minutes, or until a signal\n",
-                   rank.program->name, printable(withSpace(error)).c_str(),
+                   rank.program->name, printable(withSpace(failure.why)).c_str(),
                    int(kLastPatience / 60));
     sleep(pause);
   }
@@ -169,7 +166,7 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
   if (signal && !noted) {
     noteAsked();
     if (rank.rank == 0)
-      printNoted(signal);
+      announceEnding(signal);
   }
   last |= signal != 0;
   if (!due && !timeUp && !last)
@@ -180,7 +177,7 @@ int Saving::afterStep(int64_t step, int64_t skipped) {
   if (saver->isUnderWay())
     complete();
   bool isCompleting = saver->isCompleting();
-  note(saver->finish(), isCompleting);
+  note(saver->finish().why, isCompleting);
   saved = step;
   CheckpointInfo info{step, session.seed, session.shuffle, session.dataIdentity, skipped};
   if (last) {

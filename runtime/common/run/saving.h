@@ -18,11 +18,11 @@ public:
   /// `resumed`: the checkpoint that the run continues; null: none. Nothing is saved whose replicas
   /// differ.
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
-  /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All
-  /// ranks call it; so far they have skipped `skipped` steps. Returns the signal by which the run ends, after a checkpoint; 0: it goes on. A
-  /// save that fails is a warning, for few of those that fail in succession. The run's last is tried again for kLastPatience seconds while there is
-  /// no room for it, unless a signal ends the run; then this throws Error on rank 0. Does not make
-  /// ranks wait for each other that do not in a step, unless a save is due (agreement.h).
+  /// Ends a step, of which `skipped` were skipped so far: begins a save if one is due, and completes one that all ranks
+  /// have written. All ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on.
+  /// If a save fails, training goes on, with a warning for the first of several. The run's last one is tried again
+  /// for kLastPatience seconds if its error may pass (StorageError), unless a signal ends the run; then this throws
+  /// Error on rank 0. Unless a save is due, ranks do not wait for each other here (agreement.h).
   int afterStep(int64_t step, int64_t skipped);
   /// Prints the closing lines about the last checkpoint, on rank 0.
   void summarize(int64_t step, int endedBy) const;
@@ -34,7 +34,6 @@ public:
 private:
   void complete();
   void saveLast(const CheckpointInfo &info);
-  bool lacksRoom() const;
   void note(const std::string &error, bool isEnd);
   std::string withSpace(const std::string &error) const;
 

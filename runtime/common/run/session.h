@@ -24,7 +24,7 @@ struct Session {
   std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
 };
 
-/// Opens what the session's options name, and checks that it goes together. Throws Error, before a rank starts.
+/// Opens what the session's options name, and checks that all of it matches. Throws Error, before a rank starts.
 void openSession(Session &session, const World &world, const Program &program);
 
 } // namespace partita_rt

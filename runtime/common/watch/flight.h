@@ -63,6 +63,8 @@ void setEarlierFlightsAside();
 /// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
 /// call it. A file that cannot be written is not.
 void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
+/// The reason for a rank that ends because another one has.
+inline constexpr char kReportedByAnother[] = "another rank has reported why the run ends";
 /// Writes the same for an end that may come too fast for writeFlight(), which replaces it.
 void foreseeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
 /// Removes the file of foreseeFlight(), and the folder if it is empty and not one that the user has named: the rank ends

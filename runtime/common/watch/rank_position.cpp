@@ -108,6 +108,8 @@ void readImage(RankPosition &position, const std::string &bytes) {
   std::memcpy(static_cast<void *>(&image), bytes.data(), sizeof(image));
   if (image.phase > Phase::Ended || int(image.work) >= kWorkKinds)
     fail("what a rank says of itself is not what it should be");
+  if (image.beats < position.beats || position.phase == Phase::Ended)
+    return;
   position.moves = image.moves;
   position.step = image.step;
   writeTotals(position, image.totals);
@@ -259,7 +261,7 @@ WaitScope::WaitScope(RankPosition *position, const std::string &what) : position
   if (!position)
     return;
   writeText(position->wait, what);
-  position->waitsFor.store(RankPosition::kNobody, std::memory_order_release);
+  position->waitsFor.store(RankPosition::kUnknownRank, std::memory_order_release);
 }
 
 WaitScope::~WaitScope() {

@@ -34,12 +34,12 @@ inline bool takesLong(Phase phase) {
 /// node. Lock-free atomics, so it may lie in a window shared by processes. A text that changes while it is read may come
 /// out mixed: it is for people.
 struct alignas(64) RankPosition {
-  static constexpr int32_t kNobody = -1, kNoWait = -2;
+  static constexpr int32_t kUnknownRank = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;
   std::atomic<uint64_t> beats{0}; ///< advances as long as the process runs
   std::atomic<uint64_t> moves{0}; ///< advances with the rank: from kind of work to kind of work,
                                   ///< collective to collective, layer to layer
-  std::atomic<int32_t> waitsFor{kNoWait}; ///< a rank, or one of these
+  std::atomic<int32_t> waitsFor{kNoWait}; ///< the rank for which it waits, or one of these
   std::atomic<Phase> phase{Phase::Unknown};
   std::atomic<Work> work{Work::Data};
   std::atomic<int64_t> step{0};
@@ -51,7 +51,7 @@ struct alignas(64) RankPosition {
   std::atomic<int64_t> steps{0};
   std::array<std::atomic<double>, kWorkKinds> seconds{};
 
-  /// A copy in another process, from its last sign of life: it may have got further since.
+  /// A copy in another process, from its last heartbeat: it may have got further since.
   std::atomic<bool> isCopy{false};
   /// Some rank is about to print why the run ends; this one's wait need not. Of CPU programs.
   std::atomic<bool> reportIsDue{false};
@@ -87,7 +87,8 @@ void addStep(RankPosition &position, const WorkClock &clock);
 
 /// Copies what a position says, as bytes for another process of the same program.
 std::string imageOf(const RankPosition &position);
-/// Makes a position a copy of it. Throws Error unless the bytes can be an image.
+/// Makes a position a copy of it, unless it is older than what is known, or the rank has ended: datagrams may come late.
+/// Throws Error unless the bytes can be an image.
 void readImage(RankPosition &position, const std::string &image);
 
 /// "rank 2 of stage 1 (host gpu-3, process 4711)".
@@ -103,7 +104,7 @@ std::string waitText(const RankPosition &position);
 
 /// "rank 2 (host gpu-3, process 4711) died; it was in step 12 (backward, layer 7), and waited in
 /// all_reduce #3 (...) for rank 0". Of a copy: "it was last seen, 0.4 s before, in step 12 ...";
-/// `seconds`: since its sign of life, below 0 if that is not known. `position` may be null.
+/// `seconds`: since its last heartbeat, below 0 if that is not known. `position` may be null.
 std::string deathText(const std::string &name, const RankPosition *position, double seconds = -1);
 /// Appends that; a signal's handler may call it.
 void appendDeath(FixedText &text, const char *name, const RankPosition *position,

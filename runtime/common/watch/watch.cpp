@@ -50,6 +50,11 @@ std::string lastPositionText(const RankPosition &position) {
   return positionText(position, position.isCopy ? "was last seen" : "was");
 }
 
+std::string stoppedText(const std::string &name, double seconds, const RankPosition &position) {
+  return name + " has stopped: no heartbeat from its process for " + secondsText(seconds) +
+         lastPositionText(position);
+}
+
 /// Returns the ranks that wait for it, and those that wait for these, as "; rank 0 waits in ...".
 std::string Watch::waitersOf(int rank, const std::vector<const RankPosition *> &positions) {
   std::string text;
@@ -100,9 +105,9 @@ std::string Watch::slowText(const std::vector<const RankPosition *> &positions, 
     int root = rootOf(r, positions);
     if (root < 0 || takesLong(positions[size_t(root)]->phase))
       continue;
-    // It may be stuck: what is known of its last move may be two signs of life old. Then it is found
+    // It may be stuck: what is known of its last move may be two heartbeats old. Then it is found
     // as such soon, or moves.
-    if (now - ranks[size_t(root)].moveAt > timeout - 2 * beatSeconds(timeout))
+    if (now - ranks[size_t(root)].moveAt > timeout - 2 * heartbeatSeconds(timeout))
       continue;
     found = root;
     return names[size_t(root)] + " is slow: " + names[size_t(r)] + " has waited " +
@@ -112,16 +117,12 @@ std::string Watch::slowText(const std::vector<const RankPosition *> &positions, 
   return "";
 }
 
-std::string Watch::stopText(int rank, const RankPosition &position, double now) const {
-  return names[size_t(rank)] + " has stopped: no sign of life of its process for " +
-         secondsText(now - ranks[size_t(rank)].beatAt) + lastPositionText(position);
-}
-
 std::string Watch::silenceOf(int rank, const RankPosition *position, double now,
                              double timeout) const {
   const Seen &seen = ranks[size_t(rank)];
-  return position && seen.known && isSilent(seen, now, timeout) ? stopText(rank, *position, now)
-                                                                : "";
+  return position && seen.known && isSilent(seen, now, timeout)
+             ? stoppedText(names[size_t(rank)], now - seen.beatAt, *position)
+             : "";
 }
 
 std::string Watch::look(const std::vector<const RankPosition *> &positions, double now,
@@ -139,7 +140,7 @@ std::string Watch::look(const std::vector<const RankPosition *> &positions, doub
       continue;
     if (r != self && now - seen.beatAt > timeout) {
       found = r;
-      return stopText(r, *position, now) + waitersOf(r, positions);
+      return stoppedText(names[size_t(r)], now - seen.beatAt, *position) + waitersOf(r, positions);
     }
     isOneSilent |= r != self && isSilent(seen, now, timeout);
     double most = takesLong(position->phase) ? longSeconds(timeout) : timeout;

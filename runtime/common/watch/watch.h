@@ -1,7 +1,7 @@
 // Finds the rank that no longer makes progress, by what all ranks publish (rank_position.h). No
 // thread, no socket: whoever has a view of the ranks' positions calls it every few tenths of a second.
 //
-// A rank has stopped if its process gives no sign of life, is stuck if that lives but the rank stays
+// A rank has stopped if its process sends no heartbeat, is stuck if that lives but the rank stays
 // at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
 // is none of these: the one for which it waits, and so on, is.
 
@@ -33,8 +33,8 @@ private:
   std::chrono::steady_clock::time_point last;
 };
 
-/// How often ranks give a sign of life, and look at those of others, in seconds.
-inline double beatSeconds(double timeout) { return timeout < 4 ? timeout / 8 : 0.5; }
+/// How often ranks send a heartbeat, and look at those of others, in seconds.
+inline double heartbeatSeconds(double timeout) { return timeout < 4 ? timeout / 8 : 0.5; }
 /// Ranks that wait report by themselves only this much later than the watch, which knows more.
 inline double patienceSeconds(double timeout) { return timeout < 4 ? timeout / 3 : 1.25; }
 /// How long a rank may be at one position in a phase that takes long.
@@ -44,6 +44,8 @@ inline double longSeconds(double timeout) { return timeout < 1800 ? 1800 : timeo
 std::string positionText(const RankPosition &position);
 /// The same of one that is gone: "; it was in step 3 (forward)", or "; it was last seen in step 3 (forward)".
 std::string lastPositionText(const RankPosition &position);
+/// "rank 2 (...) has stopped: no heartbeat from its process for 12 s; it was in step 3 (forward)".
+std::string stoppedText(const std::string &name, double seconds, const RankPosition &position);
 
 class Watch {
 public:
@@ -51,11 +53,11 @@ public:
   Watch(std::vector<std::string> names, int self) : names(std::move(names)), self(self) {
     ranks.resize(this->names.size());
   }
-  /// Looks at the positions, by rank; null, or without a sign of life so far: unknown. `now`: seconds
+  /// Looks at the positions, by rank; null, or without a heartbeat so far: unknown. `now`: seconds
   /// by an OwnClock. Returns the report on the rank that is the cause; "" if there is none.
   std::string look(const std::vector<const RankPosition *> &positions, double now, double timeout);
-  /// "rank 2 (...) has stopped: no sign of life ...", if it gives none for longer than signs are
-  /// apart; "" if it does, or has never given one.
+  /// "rank 2 (...) has stopped: no heartbeat ...", if it sends none for longer than these are
+  /// apart; "" if it does, or has never sent one.
   std::string silenceOf(int rank, const RankPosition *position, double now, double timeout) const;
   /// The rank of the last report, and those that it names because they wait.
   int subject() const { return found; }
@@ -68,13 +70,12 @@ private:
     int32_t waitsFor = RankPosition::kNoWait;
     double beatAt = 0, moveAt = 0; ///< when they were seen to change
   };
-  /// Has it given no sign of life for longer than these are apart? Then it may have stopped.
+  /// Has it sent no heartbeat for longer than these are apart? Then it may have stopped.
   static bool isSilent(const Seen &seen, double now, double timeout) {
-    return now - seen.beatAt > 3 * beatSeconds(timeout);
+    return now - seen.beatAt > 3 * heartbeatSeconds(timeout);
   }
   void see(const RankPosition *position, Seen &seen, double now) const;
   int rootOf(int rank, const std::vector<const RankPosition *> &positions) const;
-  std::string stopText(int rank, const RankPosition &position, double now) const;
   std::string slowText(const std::vector<const RankPosition *> &positions, double now,
                        double timeout);
   std::string waitersOf(int rank, const std::vector<const RankPosition *> &positions);

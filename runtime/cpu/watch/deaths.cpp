@@ -103,7 +103,7 @@ struct DeathReport {
     if (what == OthersEnd::None)
       return watch->areAll ? void() : watch->writeOwnFlight(kBySignal);
     if (deaths.isEmpty())
-      return watch->writeOwnFlight("another rank has reported why the run ends");
+      return watch->writeOwnFlight(kReportedByAnother);
     noteLostRank(deaths.get());
     if (what == OthersEnd::Unsaid)
       watch->forDead(watch->decide(), [](const DeathWatch::Watched &dead) {

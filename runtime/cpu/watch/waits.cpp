@@ -20,7 +20,7 @@ void RankWaits::noteSlot(const Slot &slot) {
 void RankWaits::noteWait(int peer, const std::string &what) {
   RankPosition &mine = position();
   writeText(mine.wait, what);
-  mine.waitsFor.store(peer < 0 ? RankPosition::kNobody : peer, std::memory_order_release);
+  mine.waitsFor.store(peer < 0 ? RankPosition::kUnknownRank : peer, std::memory_order_release);
   waiting = true;
 }
 

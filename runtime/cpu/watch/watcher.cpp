@@ -20,7 +20,7 @@ constexpr double kOthersPatience = 1;
 Watcher::Watcher(std::string itsName, RanksInSight itsSight, std::function<bool()> isFailing)
     : name(std::move(itsName)), sight(std::move(itsSight)), isFailing(std::move(isFailing)),
       timeout(timeoutSeconds()) {
-  giveSigns(); // before the rank does anything
+  sendHeartbeats(); // before the rank does anything
   thread = std::thread([this] { loop(); });
 }
 
@@ -39,15 +39,19 @@ void Watcher::stop() {
 void Watcher::endOthers() {
   stop(); // it would end this process too
   tellNode();
-  awaitOthers();
+  tellOtherNodes();
+  awaitFlights();
 }
 
-/// Tells other nodes that the run ends. Lets all ranks write their flight recorders, since launchers kill them soon
-/// after this process has ended.
-void Watcher::awaitOthers() const {
-  constexpr int kMostMilliseconds = 1000, kRemoteMilliseconds = 250, kLook = 10;
+void Watcher::tellOtherNodes() const {
   if (sight.remote)
     sight.remote->tellEnd();
+}
+
+/// Lets all ranks write their flight recorders, since launchers kill them soon after this process has ended. Of a second
+/// rank that is stopped, nobody writes it: then this takes the whole second.
+void Watcher::awaitFlights() const {
+  constexpr int kMostMilliseconds = 1000, kRemoteMilliseconds = 250, kLook = 10;
   auto isWritten = [this](int rank) {
     return sight.flights[size_t(rank)]->file.load() == FlightRing::File::Written;
   };
@@ -58,7 +62,7 @@ void Watcher::awaitOthers() const {
 }
 
 void Watcher::sleep() {
-  double seconds = beatSeconds(timeout);
+  double seconds = heartbeatSeconds(timeout);
   if (sight.remote) { // also ends when a datagram arrives; the destructor waits for this
     sight.remote->wait(std::min(seconds, 0.1));
     return;
@@ -93,7 +97,7 @@ void Watcher::expectReport(const std::vector<int> &ranks, bool isDue) const {
     sight.positions[size_t(rank)]->reportIsDue = isDue;
 }
 
-void Watcher::giveSigns() {
+void Watcher::sendHeartbeats() {
   for (int rank : sight.own) {
     RankPosition &position = *sight.positions[size_t(rank)];
     position.beats.store(position.beats.load() + 1, std::memory_order_release);
@@ -120,11 +124,11 @@ void Watcher::loop() {
     }
     bool due = now >= beatAt;
     if (due) {
-      beatAt = now + beatSeconds(timeout);
-      giveSigns();
+      beatAt = now + heartbeatSeconds(timeout);
+      sendHeartbeats();
     }
-    RemoteBeats::Heard heard =
-        sight.remote ? sight.remote->receive(sight.positions) : RemoteBeats::Heard();
+    UdpHeartbeats::Heard heard =
+        sight.remote ? sight.remote->receive(sight.positions) : UdpHeartbeats::Heard();
     if (heard.ends || runEnds())
       end();
     if (heard.claim) { // another node's rank will have ended the run by then
@@ -154,7 +158,7 @@ void Watcher::awaitTurn() {
   double patience = 0.25;
   for (double waited = 0; waited < patience; waited += 0.02) {
     usleep(20'000);
-    RemoteBeats::Heard heard = sight.remote->receive(sight.positions);
+    UdpHeartbeats::Heard heard = sight.remote->receive(sight.positions);
     if (heard.ends)
       end();
     if (heard.claim.value_or(sight.remote->turn()) < sight.remote->turn())
@@ -177,7 +181,8 @@ void Watcher::report(const std::string &text, int subject) {
   if (!isOwn && sight.flights[size_t(subject)]) // it cannot write by itself
     writes.push_back(subject);
   writeFlights(writes, text);
-  awaitOthers();
+  tellOtherNodes();
+  awaitFlights();
   removeTemporaryFiles();
   _exit(failureStatus()); // without waiting for other threads; launchers end the stopped ones
 }
@@ -194,7 +199,7 @@ void Watcher::end() const {
     noteLostRank();
   expectReport(sight.own, true);
   tellNode(); // for the handler of a launcher's signal
-  writeFlights(sight.own, "another rank has reported why the run ends");
+  writeFlights(sight.own, kReportedByAnother);
   usleep(500'000); // the one that has printed ends first: launchers end all when one has ended
   removeTemporaryFiles();
   _exit(failureStatus());

@@ -1,4 +1,4 @@
-// The thread by which a process gives signs of life, and watches those of others, whatever its ranks
+// The thread by which a process sends heartbeats, and watches those of others, whatever its ranks
 // are doing (common/watch/watch.h). It sleeps; it computes and moves nothing for the ranks.
 
 #ifndef PARTITA_RT_CPU_WATCH_WATCHER_H
@@ -6,7 +6,7 @@
 
 #include "common/watch/flight.h"
 #include "common/watch/watch.h"
-#include "cpu/watch/remote_beats.h"
+#include "cpu/watch/udp_heartbeats.h"
 
 #include <condition_variable>
 #include <functional>
@@ -24,7 +24,7 @@ struct RanksInSight {
   std::vector<FlightRing *> flights;     ///< likewise, of this node
   std::vector<std::string> names;        ///< of all ranks, in reports
   std::vector<int> own, local; ///< the ranks of this process; of processes that share memory
-  std::unique_ptr<RemoteBeats> remote; ///< null: there are no others
+  std::unique_ptr<UdpHeartbeats> remote; ///< null: there are no others
 };
 
 class Watcher {
@@ -43,7 +43,7 @@ public:
 private:
   void stop();
   void loop();
-  void giveSigns();
+  void sendHeartbeats();
   void expectReport(const std::vector<int> &ranks, bool isDue) const;
   void sleep();
   bool runEnds() const;
@@ -51,7 +51,8 @@ private:
   bool claimReport() const;
   void report(const std::string &text, int subject);
   void awaitTurn();
-  void awaitOthers() const;
+  void tellOtherNodes() const;
+  void awaitFlights() const;
   [[noreturn]] void end() const;
   void writeFlights(const std::vector<int> &ranks, const std::string &reason) const;
 

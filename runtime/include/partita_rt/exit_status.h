@@ -15,9 +15,9 @@ constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 /// An error before a step was complete, by which the program has ended itself: starting it again would only repeat it.
 /// Also the status of `partita run` if a restart has shown that a step's result would recur.
 constexpr int kRefused = 1;
-/// An error after this process has completed a step, because another rank has died or stopped, or because memory or
-/// arithmetic is faulty: started again, the program may go on from its newest checkpoint. Also the status of `partita
-/// run` whose program, or a rank of it, was killed, and that may restart it no more.
+/// What has ended the program need not recur: it had completed a step, another rank has died or stopped, or memory or
+/// arithmetic is faulty. Started again, it may go on from its newest checkpoint. `partita run` ends with it, too, if the
+/// program or a rank of it was killed and no restart is left.
 constexpr int kFailedWhileTraining = 3;
 
 /// Returns the signal that a launcher or a shell reports in its status, as 128 more, for one of its

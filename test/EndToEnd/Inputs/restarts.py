@@ -117,6 +117,10 @@ def move_back(line):
 status, errors = run("moved", "--max-restarts", "2", kills=("step-10",), before=move, said=move_back)
 assert status == 0 and re.search(r"restart 1 of 2, from .*/step-\d+$", errors, re.M), errors
 assert losses("moved") == losses("once") and files("moved") == files("once")
+# One that stays away: whoever started the run again would begin again.
+status, errors = run("gone", "--max-restarts", "2", kills=("step-10",), before=lambda: (folder / "gone").rename(folder / "elsewhere"),
+                     start=("env", "PARTITA_PATIENCE=folder:1"))
+assert status == 1 and "; restart " not in errors and "gone' is not what it was when the run began" in errors, (status, errors)
 print("a stopped program, and one that cannot start for a while, go on")
 
 # torchrun hides that a rank was killed; that it trained, the ranks have said themselves before there was a checkpoint.
@@ -197,6 +201,17 @@ for process, number in ((unseen.pid, signal.SIGSTOP), (victim, signal.SIGKILL), 
     os.kill(process, number)
 errors = unseen.communicate(timeout=100)[1]
 assert unseen.returncode == -signal.SIGTERM and "was ended by signal 9 (Killed), and Terminated ends the run" in errors, (unseen.returncode, errors)
+# Launchers send a signal twice, which is one signal: the checkpoint may take longer than what ends ranks that do not end by themselves.
+supervised.build_slow_rename(folder / "slow.so")
+words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--log", str(folder / "twice.csv"), "--checkpoint", str(folder / "twice"), "--max-restarts", "1"]
+twice = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder,
+                         env=dict(os.environ, LD_PRELOAD=str(folder / "slow.so"), SLOW_RENAME="6.5"))
+until(lambda: steps(folder / "twice.csv") > 3)
+for _ in range(2):
+    twice.terminate()
+    time.sleep(0.3)
+errors = twice.communicate(timeout=100)[1]
+assert twice.returncode == -signal.SIGTERM and (folder / "renaming").exists() and len(list((folder / "twice").glob("step-*"))) == 1, (twice.returncode, errors)
 # A run has its folder from its first step on, though it has saved nothing: another one is refused at once, and by its supervisor for good.
 words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--checkpoint-every", "100000", "--log", str(folder / "owner.csv"), "--checkpoint",
          str(folder / "owned/by/owner")]

@@ -142,6 +142,9 @@ public:
   }
 
 private:
+  /// What this process has sent to ranks that do not end by themselves.
+  enum class Force { None, Term, Kill };
+
   Outcome refuse(const std::string &why) const {
     Outcome refused;
     refused.status = fail(command, why);
@@ -199,10 +202,10 @@ private:
       if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
-      if (signals == 0 && seconds > kGrace)
-        signalAll(SIGTERM), ++signals;
-      else if (signals == 1 && seconds > kGrace + kAsked)
-        signalAll(SIGKILL), ++signals;
+      if (force == Force::None && seconds > kGrace)
+        forceEnd(Force::Term);
+      else if (force == Force::Term && seconds > kGrace + kAsked)
+        forceEnd(Force::Kill);
       usleep(kPoll);
     }
     if (interruptingSignal() && failed)
@@ -257,7 +260,7 @@ private:
       llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
     if (launched && !failed && launched->haveLeft()) {
       giveReason("its ranks on this host have ended, and the launcher has not");
-      signalAll(SIGKILL), signals = 2; // what it waits for does not answer
+      forceEnd(Force::Kill); // what it waits for does not answer
       return true;
     }
     if (std::optional<pid_t> rank = stopped->look(ranks, kPollsPerLook * kPoll * 1e-6)) {
@@ -288,7 +291,7 @@ private:
       return true;
     size_t rank = place - processes.begin();
     *place = 0;
-    bool killed = WIFSIGNALED(status) && signals == 0;
+    bool killed = WIFSIGNALED(status) && force == Force::None;
     if (killed)
       giveReason(nameOf(rank) + " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
                  strsignal(WTERMSIG(status)) + ")");
@@ -315,6 +318,10 @@ private:
       if (process > 0)
         kill(process, signal);
   }
+  void forceEnd(Force how) {
+    force = how;
+    signalAll(how == Force::Kill ? SIGKILL : SIGTERM);
+  }
   void endAll() {
     signalAll(SIGKILL);
     for (pid_t process : processes)
@@ -329,8 +336,8 @@ private:
   std::optional<StoppedRanks> stopped;
   Outcome outcome;
   int polls = 0;
-  int passed = 0;  ///< signals to this process that were passed on
-  int signals = 0; ///< signals sent to end the ranks
+  int passed = 0; ///< signals to this process that were passed on
+  Force force = Force::None;
   int endedBy = 0; ///< one of partita_rt::kEndingSignals that has ended a rank
 };
 

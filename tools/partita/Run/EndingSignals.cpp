@@ -6,9 +6,11 @@
 
 #include "tools/partita/Run/EndingSignals.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <unistd.h>
 
 using namespace partita::tool;
 
@@ -43,3 +45,15 @@ void partita::tool::noteEndingSignals() {
 int partita::tool::interruptingSignal() { return interrupted; }
 
 int partita::tool::arrivedSignals() { return arrived; }
+
+bool partita::tool::waitUntil(double seconds, llvm::function_ref<bool()> isOver) {
+  using Clock = std::chrono::steady_clock;
+  for (Clock::time_point begin = Clock::now(); !isOver(); usleep(10'000))
+    if (interrupted || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds)
+      return false;
+  return true;
+}
+
+void partita::tool::pauseFor(double seconds) {
+  waitUntil(seconds, [] { return false; });
+}

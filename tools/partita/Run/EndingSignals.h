@@ -3,6 +3,8 @@
 #ifndef PARTITA_TOOLS_RUN_ENDINGSIGNALS_H
 #define PARTITA_TOOLS_RUN_ENDINGSIGNALS_H
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace partita::tool {
 
 /// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 are noted, not followed. Those that are ignored (nohup)
@@ -12,6 +14,12 @@ void noteEndingSignals();
 int interruptingSignal();
 /// Returns how many have arrived.
 int arrivedSignals();
+
+/// Waits for at most so many seconds until `isOver` returns true, or one of these signals has arrived. Returns whether it
+/// is over.
+bool waitUntil(double seconds, llvm::function_ref<bool()> isOver);
+/// Waits so many seconds, or until one of these signals has arrived.
+void pauseFor(double seconds);
 
 } // namespace partita::tool
 

@@ -3,8 +3,7 @@
 #include "tools/partita/Run/FolderAnchor.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "tools/partita/Run/EndingSignals.h"
-#include "tools/partita/Run/Verdict.h"
-#include <unistd.h>
+#include "tools/partita/Run/Patience.h"
 
 using namespace llvm;
 using namespace partita::tool;
@@ -25,8 +24,5 @@ void FolderAnchor::moveTo(StringRef folder, ino_t its) {
 bool FolderAnchor::isThere() const { return partita_rt::inodeOf(path) == inode; }
 
 bool FolderAnchor::waitFor() const {
-  for (int looks = 1; looks < kMostRefusals; ++looks)
-    if (!isThere() && !interruptingSignal())
-      sleep(secondsAfter(looks));
-  return isThere();
+  return waitUntil(secondsOf(Patience::Folder), [this] { return isThere(); });
 }

@@ -21,7 +21,7 @@ public:
   void moveTo(llvm::StringRef folder, ino_t its);
   /// Leads the path to the same inode as before? Also true if it has led to none from the beginning.
   bool isThere() const;
-  /// Waits for up to 31 seconds until it is the same; returns whether it is.
+  /// Waits until it is the same (Patience::Folder), or a signal asks this process to end. Returns whether it is.
   bool waitFor() const;
   const std::string &name() const { return path; }
 

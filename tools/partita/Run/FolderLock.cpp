@@ -2,18 +2,19 @@
 
 #include "tools/partita/Run/FolderLock.h"
 #include "runtime/include/partita_rt/abandoned.h"
+#include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/Patience.h"
 #include <fcntl.h>
 #include <unistd.h>
 
+using namespace partita::tool;
+
 void partita::tool::waitForLock(const std::string &folder) {
-  for (int attempt = 0; attempt < 3000; ++attempt) {
+  waitUntil(secondsOf(Patience::Lock), [&] {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0)
-      return;
-    bool isFree = partita_rt::tryLock(descriptor);
-    close(descriptor);
-    if (isFree)
-      return;
-    usleep(10'000);
-  }
+    bool isFree = descriptor < 0 || partita_rt::tryLock(descriptor);
+    if (descriptor >= 0)
+      close(descriptor);
+    return isFree;
+  });
 }

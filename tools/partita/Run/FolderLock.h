@@ -7,8 +7,8 @@
 
 namespace partita::tool {
 
-/// Waits until no process of the run that has ended holds the folder's lock any more, for at most
-/// 30 seconds: then the next one reports that another run writes into the folder.
+/// Waits until no process of the run that has ended holds the folder's lock any more (Patience::Lock), or a signal asks
+/// this one to end. Without success, the next start reports that another run writes into the folder.
 void waitForLock(const std::string &folder);
 
 } // namespace partita::tool

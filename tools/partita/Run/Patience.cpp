@@ -22,7 +22,9 @@ struct Row {
 
 static constexpr const char *kVariable = "PARTITA_PATIENCE";
 static const Row kRows[] = {{Patience::Discovery, "discovery", 60},
+                            {Patience::Folder, "folder", 30},
                             {Patience::Hosts, "hosts", 600},
+                            {Patience::Lock, "lock", 30},
                             {Patience::Mark, "mark", 5},
                             {Patience::Orphans, "orphans", 120}};
 

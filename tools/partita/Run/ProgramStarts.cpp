@@ -9,7 +9,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
 #include <chrono>
-#include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -19,9 +18,9 @@ static std::string countText(int64_t ranks) {
 }
 
 std::string ProgramStarts::change() const {
-  return before == size ? ""
-                        : "with " + countText(programs[size].ranks) + " instead of " +
-                              std::to_string(programs[before].ranks);
+  return chosenBefore == chosen ? ""
+                                : "with " + countText(programs[chosen].ranks) + " instead of " +
+                                      std::to_string(programs[chosenBefore].ranks);
 }
 
 /// Returns a hash of a file's bytes; nothing if it cannot be read.
@@ -54,18 +53,18 @@ std::string ProgramStarts::read(StringRef folder) {
   for (const ElasticProgram &program : elastic->programs)
     if (problem = add(program.folder); !problem.empty())
       return problem;
-  several = elastic->ranksText();
-  size = programs.size() - 1;
+  sizesText = elastic->ranksText();
+  chosen = programs.size() - 1;
   return {};
 }
 
 std::string ProgramStarts::choose(int64_t ranks) {
   for (auto [i, program] : llvm::enumerate(programs))
     if (program.ranks == ranks) {
-      size = i;
+      chosen = i;
       return {};
     }
-  return "has programs for " + several + ", not for " + std::to_string(ranks);
+  return "has programs for " + sizesText + ", not for " + std::to_string(ranks);
 }
 
 /// Waits until the hosts have room for the smallest program, as long as there is
@@ -82,9 +81,9 @@ std::string ProgramStarts::waitForHosts() {
     hosts = found.value_or(Hosts());
     int64_t slots = hosts.slots(), least = programs.front().ranks;
     if (found && slots >= least) {
-      size = 0;
-      while (size + 1 < programs.size() && programs[size + 1].ranks <= slots)
-        ++size;
+      chosen = 0;
+      while (chosen + 1 < programs.size() && programs[chosen + 1].ranks <= slots)
+        ++chosen;
       return {};
     }
     if (found)
@@ -99,13 +98,13 @@ std::string ProgramStarts::waitForHosts() {
              << " for hosts: " << printableLines(problem) << '\n';
       errs().flush();
     }
-    sleep(1);
+    pauseFor(1);
   }
 }
 
 /// Compiling again may have replaced a program meanwhile: a run goes on with what it began with.
 std::string ProgramStarts::checkUnchanged() const {
-  const Program &program = programs[size];
+  const Program &program = programs[chosen];
   if (fingerprintOf(program.executable) == program.fingerprint)
     return {};
   return program.executable + " is no longer the program that the run began with; to go on with "
@@ -113,14 +112,14 @@ std::string ProgramStarts::checkUnchanged() const {
 }
 
 std::string ProgramStarts::prepare(bool fewer) {
-  before = size;
+  chosenBefore = chosen;
   std::string problem;
   if (fewer)
-    --size;
+    --chosen;
   else if (!supervision.hostDiscovery.empty())
     problem = waitForHosts();
   if (!wasStarted) {
-    before = size;
+    chosenBefore = chosen;
     for (Program &program : programs)
       if (supervision.maxRestarts > 0)
         program.fingerprint = fingerprintOf(program.executable);
@@ -132,7 +131,7 @@ std::string ProgramStarts::prepare(bool fewer) {
 /// The launcher's words, with {ranks} and {hosts} replaced.
 std::vector<std::string> ProgramStarts::launcherWords() const {
   std::vector<std::string> words = supervision.launcher;
-  std::string ranks = std::to_string(programs[size].ranks), all = hosts.text();
+  std::string ranks = std::to_string(programs[chosen].ranks), all = hosts.text();
   for (std::string &word : words)
     for (auto [name, value] : {std::pair(StringRef("{ranks}"), &ranks), {"{hosts}", &all}})
       for (size_t at = word.find(name); at != std::string::npos;
@@ -146,6 +145,6 @@ Outcome ProgramStarts::run(std::vector<std::string> arguments) {
   words.push_back(executable());
   llvm::append_range(words, arguments);
   return startsRanks() ? runRanks(command, executable(), std::move(words),
-                                  static_cast<int>(programs[size].ranks))
+                                  static_cast<int>(programs[chosen].ranks))
                        : runProcess(command, executable(), std::move(words));
 }

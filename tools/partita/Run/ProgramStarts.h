@@ -33,16 +33,16 @@ public:
   /// Takes the program of this many ranks, which are started already or were asked for. Returns the problem,
   /// to follow the folder's name: "has programs for 2 or 4 ranks, not for 3"; or "".
   std::string choose(int64_t ranks);
-  const std::string &executable() const { return programs[size].executable; }
-  int64_t ranks() const { return programs[size].ranks; }
+  const std::string &executable() const { return programs[chosen].executable; }
+  int64_t ranks() const { return programs[chosen].ranks; }
   /// The chosen program's manifest.
-  const llvm::json::Object &manifest() const { return programs[size].manifest; }
+  const llvm::json::Object &manifest() const { return programs[chosen].manifest; }
 
   /// Chooses the processes of the next start; with `fewer`, fewer than last time. Returns why none
   /// can be started, or "".
   std::string prepare(bool fewer);
   /// Does the supervisor choose the number of ranks, and are fewer possible than last time?
-  bool hasFewer() const { return size > 0 && supervision.hostDiscovery.empty(); }
+  bool hasFewer() const { return chosen > 0 && supervision.hostDiscovery.empty(); }
   /// Has the chosen program's executable been replaced since the run began? Then what has happened, else "".
   std::string checkUnchanged() const;
   /// What has changed since the last start, for a message: "with 2 ranks instead of 4"; or "".
@@ -51,16 +51,15 @@ public:
   Outcome run(std::vector<std::string> arguments);
   /// Is each rank a process that this one starts?
   bool startsRanks() const {
-    return supervision.launcher.empty() && programs[size].ranks > 1 &&
+    return supervision.launcher.empty() && programs[chosen].ranks > 1 &&
            targetOf(manifest()).ranksAreProcesses();
   }
   /// Has --elastic made the folder? Then it has programs for several numbers of ranks.
-  bool isElastic() const { return !several.empty(); }
+  bool isElastic() const { return !sizesText.empty(); }
   /// Which numbers: "2, 4 or 8 ranks"; empty unless it is elastic.
-  const std::string &sizes() const { return several; }
+  const std::string &sizes() const { return sizesText; }
 
 private:
-  std::string several;
   struct Program {
     std::string executable;
     llvm::json::Object manifest;
@@ -74,8 +73,9 @@ private:
 
   llvm::StringRef command;
   const Supervision &supervision;
-  std::vector<Program> programs; ///< fewest ranks first
-  size_t size = 0, before = 0;   ///< of the next start, and of the one before
+  std::vector<Program> programs;       ///< fewest ranks first
+  std::string sizesText;               ///< of several programs
+  size_t chosen = 0, chosenBefore = 0; ///< in `programs`: of the next start, and of the one before
   bool wasStarted = false;
   Hosts hosts;
 };

@@ -91,8 +91,10 @@ private:
   int refusals = 0;                 ///< starts in succession that failed before their first step
   int crashes = 0;                  ///< those that a crash has ended before it
   std::vector<std::string> now;     ///< arguments of the next start
-  bool isReplaced = false; ///< the program is another one now: no restart may go on with it
-  std::string from;        ///< its checkpoint; "": it begins again
+  /// The program or the folder is another one now: whoever starts the run again would go on with another program, or
+  /// begin again. A person has to decide.
+  bool mustNotGoOn = false;
+  std::string from; ///< its checkpoint; "": it begins again
 };
 
 } // namespace
@@ -150,9 +152,9 @@ void Supervisor::checkIsComplete(bool hasSaved) {
                 std::to_string(done) + " of " + std::to_string(*words.steps);
 }
 
-/// Does the folder hold checkpoints of another run, from which a restart must not go on? This run's first save removes
-/// them, but for those that are named as another step than theirs, which no run goes on from. If the folder's mark was
-/// left on another host, this run has saved if its checkpoint is the newest.
+/// Must the next start begin again, because the newest checkpoint in the folder is another run's? This run's first save
+/// removes another run's checkpoints, except those whose names are not those of their steps, from which no run resumes.
+/// That it has saved, a mark says or, if its ranks are on other hosts, a newest checkpoint that was not there before.
 bool Supervisor::mustBeginAgain() const {
   return others && !hasFolder && others->areIn(words.folder) &&
          others->have(partita_rt::newestEntry(words.folder));
@@ -173,22 +175,23 @@ std::string Supervisor::prepareRestart() {
            << "; waits for the folder '" << printableLines(anchor.name()) << "' of --checkpoint\n";
     errs().flush();
   }
-  if (!anchor.waitFor())
+  mustNotGoOn = !anchor.waitFor();
+  if (mustNotGoOn)
     return "is not started again: --checkpoint: '" + anchor.name() +
            "' is not what it was when the run began; is a file system not mounted?";
   waitForLock(words.folder);
   bool beginsAgain = mustBeginAgain();
   now = beginsAgain ? arguments : words.again;
   from = beginsAgain ? "" : newestCheckpoint();
-  // A rank that is lost in the set-up makes the status that of training, too. Only if no rank has run on this host, the
-  // status is all there is.
+  // Status 3 alone does not show training, since a rank that is lost in the set-up causes it, too. If no rank has run on
+  // this host, there is nothing else to go by.
   hasTrained |= outcome.hasTrained || !from.empty() ||
                 (outcome.said == RanksSaid::NeverRan && !outcome.hasCause &&
                  outcome.status == partita_rt::kFailedWhileTraining);
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
   if (problem.empty()) {
     problem = starts.checkUnchanged();
-    isReplaced = !problem.empty();
+    mustNotGoOn = !problem.empty();
   }
   return problem.empty() ? "" : "cannot be started again: " + problem;
 }
@@ -254,7 +257,7 @@ int Supervisor::run() {
     problem = prepareRestart();
     if (problem.empty() && !interruptingSignal()) {
       tellRestart(restarts + 1);
-      sleep(secondsToWait()); // a signal ends it
+      pauseFor(secondsToWait());
     }
     if (verdict == Verdict::RestartWithFewer)
       crashes = 0; // of the size before
@@ -266,7 +269,7 @@ int Supervisor::run() {
     }
     if (!problem.empty()) {
       fail(command, reasonOf(outcome) + ", and " + problem);
-      return isReplaced ? partita_rt::kRefused : partita_rt::kFailedWhileTraining;
+      return mustNotGoOn ? partita_rt::kRefused : partita_rt::kFailedWhileTraining;
     }
   }
   if (outcome.signal)

@@ -8,7 +8,7 @@ namespace partita::tool {
 /// How many starts may fail before their first step, in succession, if the run has trained before
 /// or it is not known why.
 inline constexpr int kMostRefusals = 6;
-/// Returns how many seconds to wait after this many refused starts or failed checks: 1, 2, 4, 8, 16, and no
+/// Returns how many seconds to wait after this many refused starts: 1, 2, 4, 8, 16, and no
 /// longer. The cause, such as an unmounted file system, may be temporary.
 inline unsigned secondsAfter(int refusals) {
   return refusals ? 1U << ((refusals < kMostRefusals ? refusals : kMostRefusals - 1) - 1) : 0;

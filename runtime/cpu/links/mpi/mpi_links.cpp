@@ -217,7 +217,7 @@ RankView MpiLinks::show(const Rank &) {
   };
   auto seen = std::make_shared<Seen>(Seen{shown, {}});
   if (local.size() < size_t(count)) {
-    sight.remote = std::make_unique<RemoteBeats>(
+    sight.remote = std::make_unique<UdpHeartbeats>(
         self, nodes, [this](const std::string &mine) { return allGather(mine, "endpoints"); });
     if (sight.remote->watches()) {
       seen->remote = std::vector<RankPosition>(size_t(count));

@@ -1,4 +1,4 @@
-// Signs of life between MPI processes that share no memory: of several nodes.
+// Heartbeats between MPI processes that share no memory: of several nodes.
 //
 // MPI itself cannot carry them: it moves messages while the rank calls it, and only the rank's
 // thread may (MPI_THREAD_FUNNELED). They are datagrams: nothing to connect or to take down, no call
@@ -6,8 +6,8 @@
 // different nodes, the watching ones, so that rank 0 may stop like any other. A rank from which none
 // has ever arrived, behind a firewall, is not watched across nodes.
 
-#ifndef PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
-#define PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
+#ifndef PARTITA_RT_CPU_WATCH_UDP_HEARTBEATS_H
+#define PARTITA_RT_CPU_WATCH_UDP_HEARTBEATS_H
 
 #include "common/watch/rank_position.h"
 
@@ -20,15 +20,15 @@
 
 namespace partita_rt {
 
-class RemoteBeats {
+class UdpHeartbeats {
 public:
   /// All processes call it together. `nodes`: by rank, the lowest rank of its node. `gather` returns
   /// all processes' texts.
   using Gather = std::function<std::vector<std::string>(const std::string &mine)>;
-  RemoteBeats(int self, const std::vector<int> &nodes, const Gather &gather);
-  ~RemoteBeats();
-  RemoteBeats(const RemoteBeats &) = delete;
-  RemoteBeats &operator=(const RemoteBeats &) = delete;
+  UdpHeartbeats(int self, const std::vector<int> &nodes, const Gather &gather);
+  ~UdpHeartbeats();
+  UdpHeartbeats(const UdpHeartbeats &) = delete;
+  UdpHeartbeats &operator=(const UdpHeartbeats &) = delete;
 
   /// Does this process watch those of other nodes?
   bool watches() const;
@@ -73,4 +73,4 @@ private:
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_WATCH_REMOTE_BEATS_H
+#endif // PARTITA_RT_CPU_WATCH_UDP_HEARTBEATS_H

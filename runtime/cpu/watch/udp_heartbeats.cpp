@@ -1,6 +1,6 @@
-// Datagrams between processes (remote_beats.h).
+// Datagrams between processes (udp_heartbeats.h).
 
-#include "cpu/watch/remote_beats.h"
+#include "cpu/watch/udp_heartbeats.h"
 #include "processes/addresses.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct Head {
 } // namespace
 
 /// Binds the socket to any port. Without one, this process neither sends nor hears.
-RemoteBeats::Endpoint RemoteBeats::open() {
+UdpHeartbeats::Endpoint UdpHeartbeats::open() {
   Endpoint own{};
   for (int each : {AF_INET6, AF_INET}) {
     socket = ::socket(each, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -55,7 +55,7 @@ RemoteBeats::Endpoint RemoteBeats::open() {
   return own;
 }
 
-RemoteBeats::RemoteBeats(int self, const std::vector<int> &nodes, const Gather &gather)
+UdpHeartbeats::UdpHeartbeats(int self, const std::vector<int> &nodes, const Gather &gather)
     : self(self), nodes(nodes) {
   Endpoint own = open();
   std::random_device random;
@@ -72,25 +72,25 @@ RemoteBeats::RemoteBeats(int self, const std::vector<int> &nodes, const Gather &
       watching.push_back(rank);
 }
 
-RemoteBeats::~RemoteBeats() {
+UdpHeartbeats::~UdpHeartbeats() {
   if (socket >= 0)
     close(socket);
 }
 
-bool RemoteBeats::watches() const {
+bool UdpHeartbeats::watches() const {
   return std::find(watching.begin(), watching.end(), self) != watching.end();
 }
 
-int RemoteBeats::turnOf(int rank) const {
+int UdpHeartbeats::turnOf(int rank) const {
   return int(std::find(watching.begin(), watching.end(), nodes[size_t(rank)]) - watching.begin());
 }
 
-void RemoteBeats::wait(double seconds) const {
+void UdpHeartbeats::wait(double seconds) const {
   pollfd wait{socket, POLLIN, 0};
   poll(&wait, socket >= 0 ? 1 : 0, std::max(int(seconds * 1000), 1));
 }
 
-void RemoteBeats::sendTo(int rank, const std::string &datagram) {
+void UdpHeartbeats::sendTo(int rank, const std::string &datagram) {
   const Endpoint &to = endpoints[size_t(rank)];
   for (int i = 0; socket >= 0 && to.port && i < to.count; ++i) {
     sockaddr_in6 six{};
@@ -114,14 +114,14 @@ static std::string datagram(const Head &head, const std::string &image) {
   return std::string(reinterpret_cast<const char *>(&head), sizeof(head)) + image;
 }
 
-void RemoteBeats::send(const RankPosition &own) {
+void UdpHeartbeats::send(const RankPosition &own) {
   std::string text = datagram({run, self, int32_t(Kind::Position)}, imageOf(own));
   for (int rank : watching)
     if (nodes[size_t(rank)] != nodes[size_t(self)])
       sendTo(rank, text);
 }
 
-RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPosition *> &positions) {
+UdpHeartbeats::Heard UdpHeartbeats::receive(const std::vector<RankPosition *> &positions) {
   Heard heard;
   char bytes[2048];
   for (ssize_t n; socket >= 0 && (n = recv(socket, bytes, sizeof(bytes), 0)) >= 0;) {
@@ -147,7 +147,7 @@ RemoteBeats::Heard RemoteBeats::receive(const std::vector<RankPosition *> &posit
   return heard;
 }
 
-void RemoteBeats::tell(Kind kind) {
+void UdpHeartbeats::tell(Kind kind) {
   for (int rank = 0; rank < int(nodes.size()); ++rank)
     if (nodes[size_t(rank)] != nodes[size_t(self)])
       sendTo(rank, datagram({run, self, int32_t(kind)}, ""));
