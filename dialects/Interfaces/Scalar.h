@@ -47,6 +47,11 @@ inline bool exact_step(double step, double until, double doubling) {
   return partita_rt::isExactStep(static_cast<int64_t>(step), static_cast<int64_t>(until),
                                  static_cast<int64_t>(doubling));
 }
+/// The number of these steps up to this one.
+inline double exact_steps(double until, double doubling) {
+  return static_cast<double>(
+      partita_rt::exactSteps(static_cast<int64_t>(until), static_cast<int64_t>(doubling)));
+}
 } // namespace partita::scalar
 
 #endif // PARTITA_DIALECTS_INTERFACES_SCALAR_H

@@ -37,9 +37,9 @@ static const llvm::StringSet<> &reservedWords() {
       // the emitted program's own functions, tables and parameters
       "forward", "initialize", "partita_rt", "program", "stage",
       // functions of the runtime, all in lower case: math.h, kernels.h, comm.h
-      "accumulate", "barrier", "broadcast", "exact_step", "fail", "fill", "gelu_tanh_slope", "gemm",
-      "iota", "maximum", "minimum", "modulo", "nameOf", "near_tanh", "over_one_plus", "quotient",
-      "rest", "select", "sigmoid", "sign", "silu_slope", "wait"};
+      "accumulate", "barrier", "broadcast", "exact_step", "exact_steps", "fail", "fill",
+      "gelu_tanh_slope", "gemm", "iota", "maximum", "minimum", "modulo", "nameOf", "near_tanh",
+      "over_one_plus", "quotient", "rest", "select", "sigmoid", "sign", "silu_slope", "wait"};
   return words;
 }
 

@@ -134,17 +134,24 @@ def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
   }];
 }
 
+// The variance has had `updates` updates; DeepSpeed corrects neither moment.
+defvar OneBitCorrection = ["bias_correction", "0.0", "optional"];
+defvar OneBitCorrection1 = ["correction1", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0)"];
+defvar OneBitCorrection2 = ["correction2", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, updates)), 1.0)"];
+defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)";
+
 // An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a compressed momentum, which
 // has no zeros, would be divided by epsilon alone, so it is taken for 0. DeepSpeed has users mask such elements.
 def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
-    [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"]],
+    [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"],
+     OneBitCorrection],
     [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
-     ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
+     ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"], OneBitCorrection1, OneBitCorrection2],
     [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
-     ["u", "select(averaged != 0.0, select(v > 0.0, m, 0.0), m)"], ["p", "p - rate * (u / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
+     ["u", "select(averaged != 0.0, select(v > 0.0, m, 0.0), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
-    Tang et al., arXiv 2102.02888, in DeepSpeed's form: no bias correction, decoupled decay. `compressed` is 1 where what takes the gradient's
+    Tang et al., arXiv 2102.02888, in DeepSpeed's form: decoupled decay, without `bias_correction` no correction. `compressed` is 1 where what takes the gradient's
     place is the ranks' averaged momentum once t > `freeze` (pass `compress-momenta`); without it, as on one rank, the momentum is updated here.
   }];
 }
@@ -152,15 +159,16 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
 // As above, an element stays as it is until a gradient has updated its variance.
 def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["var_freeze", "100000.0"], ["var_update_scaler", "16.0"],
-     ["compressed", "0.0", "optional"]],
+     ["compressed", "0.0", "optional"], OneBitCorrection],
     [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["fresh", "select(exact_step(t, var_freeze, var_update_scaler), 1.0, 0.0)"],
-     ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"]],
+     ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"], ["updates", "exact_steps(select(t <= var_freeze, t, var_freeze), var_update_scaler)"],
+     OneBitCorrection1, OneBitCorrection2],
     [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
      ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v > 0.0, m, 0.0)"],
-     ["p", "p - rate * (u / (sqrt(v) + epsilon) + decay * p)"]], ["rate", "t"]> {
+     ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
   let summary = "0/1 Adam: Adam whose variance is updated ever more rarely; in all other steps momenta are averaged with a bit per element";
   let description = [{
-    Lu et al., arXiv 2202.06009, with DeepSpeed's choices (no bias correction, decoupled decay), without local steps. The variance is updated in
+    Lu et al., arXiv 2202.06009, with DeepSpeed's choices (decoupled decay; no correction without `bias_correction`), without local steps. The variance is updated in
     the exact steps by `var_update_scaler` up to step `var_freeze` (partita_rt/one_bit_shapes.h). `compressed` is 1 where in all others what takes
     the gradient's place is the ranks' averaged momentum (pass `compress-momenta`).
   }];

@@ -138,7 +138,10 @@ private:
       bounds[0] = lambBounds[0];
       bounds[1] = lambBounds[1];
     }
-    if (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0)))
+    if (biasCorrection && noBiasCorrection)
+      return getOperation().emitError() << "bias-correction: no-bias-correction is given too";
+    if ((biasCorrection && failed(set("bias-correction", "bias_correction", 1))) ||
+        (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0))))
       return failure();
     return success();
   }

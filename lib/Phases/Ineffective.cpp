@@ -57,6 +57,18 @@ static constexpr Idle kNoRoot = {[](const Plan &plan) { return lacks(plan, "epsi
                                  "with this --optimizer, which divides by no root"};
 static constexpr Idle kNotAdam = {[](const Plan &plan) { return lacks(plan, "bias_correction"); },
                                   "with this --optimizer, which is not an Adam"};
+/// Does the optimizer correct the bias of its moments unless it is told otherwise?
+static bool correctsBias(const Plan &plan) {
+  const train::OptimizerRow *found = optimizerNamed(plan.get("optimizer"));
+  return found && llvm::any_of(found->hyperparameters, [](auto &each) {
+           return each.name == "bias_correction" && each.usual != 0;
+         });
+}
+static constexpr Idle kCorrects = {correctsBias,
+                                   "with this --optimizer, which corrects the bias anyway"};
+static constexpr Idle kCorrectsNone = {
+    [](const Plan &plan) { return !correctsBias(plan) && plan.get("bias-correction") != "true"; },
+    "with this --optimizer, which corrects no bias without --bias-correction"};
 static constexpr Idle kFixedScale = {[](const Plan &plan) { return !hasDynamicScale(plan); },
                                      "without a dynamic loss scale (--loss-scale 0)"};
 static constexpr Idle kSingle = {
@@ -154,7 +166,10 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"momentum", kNotSgd},
     {"nesterov", kNotSgd},
     {"nesterov", kNoMomentum},
+    {"bias-correction", kNotAdam},
+    {"bias-correction", kCorrects},
     {"no-bias-correction", kNotAdam},
+    {"no-bias-correction", kCorrectsNone},
     {"prefetch-bytes", kParametersStay},
     {"persistence-threshold", kParametersStay},
     {"gather-always", kGathersNothing},

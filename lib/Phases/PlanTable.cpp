@@ -183,6 +183,10 @@ static constexpr PlanOption kOptions[] = {
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"nesterov", PlanOption::Flag, "", "false", 0, 0, "sgd with Nesterov's momentum",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
+    {"bias-correction", PlanOption::Flag, "", "false", 0, 0,
+     "corrects the bias of the moments of onebit-adam and zero-one-adam, as Adam does and DeepSpeed does not: "
+     "without it, a variance that is frozen after S steps with beta2 is 1 - beta2^S of what it estimates",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"no-bias-correction", PlanOption::Flag, "", "false", 0, 0,
      "omits Adam's bias correction of the moments",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},

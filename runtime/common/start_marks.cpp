@@ -74,8 +74,8 @@ void noteStep() {
   if (hasTrained.exchange(true))
     return;
   leaveMark(kTrainedMark);
-  for (const char *mark :
-       {kFailedStepMark, kLostMark, kErrorMark, kRefusedMark, kEndedMark, kTakenMark, kUnsavedMark})
+  for (const char *mark : {kDoneMark, kFailedStepMark, kLostMark, kErrorMark, kRefusedMark,
+                           kEndedMark, kTakenMark, kUnsavedMark})
     removeMark(mark);
 }
 void noteLostRank(const char *report) {
@@ -97,6 +97,10 @@ void noteSaved(uint64_t inode) { leaveMark(kSavedMark, std::to_string(inode)); }
 void noteFailedStep(int64_t step, const char *kind, const std::string &text) {
   leaveMark(kFailedStepMark, std::to_string(step) + " " + kind, text);
 }
+
+void noteAlone() { leaveMark(kAloneMark); }
+
+void noteDone() { leaveMark(kDoneMark); }
 
 void noteTaken() { leaveMark(kTakenMark); }
 

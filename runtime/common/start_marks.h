@@ -33,6 +33,10 @@ void noteSaved(uint64_t inode);
 /// kFailedStepMark. `kind`: a word for the result, "loss-nan"; `text`: both, "the loss of step 7 is nan".
 /// The same on all ranks.
 void noteFailedStep(int64_t step, const char *kind, const std::string &text);
+/// Notes that all ranks are threads of this process: leaves kAloneMark.
+void noteAlone();
+/// Notes that this process has done everything that it was asked for: leaves kDoneMark.
+void noteDone();
 /// Notes that another run writes into the folder for checkpoints: leaves kTakenMark.
 void noteTaken();
 /// Notes that the checkpoint of the last step cannot be written: leaves kUnsavedMark.

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,6 +141,15 @@ void TemporaryFile::create() {
   }
 }
 
+/// Returns the process's umask. umask() can only be asked by changing it, which other threads must not see.
+static mode_t fileMask() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (unsigned mask = 0; word == "Umask:" && status >> std::oct >> mask)
+      return mode_t(mask);
+  return 022;
+}
+
 TemporaryFile::TemporaryFile(const std::string &path) : path(path) {
   struct stat status;
   bool exists = stat(path.c_str(), &status) == 0;
@@ -147,9 +157,8 @@ TemporaryFile::TemporaryFile(const std::string &path) : path(path) {
     fail("%s is not a regular file, so it cannot be replaced", path.c_str());
   create();
   slot = doom(doomed, name);
-  mode_t mask = umask(0);
-  umask(mask);
-  fchmod(descriptor, exists ? status.st_mode & 0777 : 0666 & ~mask); // mkostemps makes it private
+  fchmod(descriptor,
+         exists ? status.st_mode & 0777 : 0666 & ~fileMask()); // mkostemps makes it private
 }
 
 TemporaryFile::~TemporaryFile() {

@@ -60,7 +60,7 @@ public:
     joined.peers = peersFrom(frame->text, size_t(environment.ranks));
     joined.rank = int(frame->number);
     if (joined.rank <= 0 || joined.rank >= environment.ranks)
-      fail("a message of rank 0 is not what it should be");
+      fail("received a malformed message from rank 0");
     joined.connections.push_back(std::move(connection));
     return joined;
   }

@@ -19,7 +19,7 @@ static int numberFrom(const std::string &text) {
   } catch (const std::exception &) {
   }
   if (used != text.size() || text.empty() || value < -1)
-    fail("a message of another rank is not what it should be");
+    fail("received a malformed message from another rank");
   return value;
 }
 

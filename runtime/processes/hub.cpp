@@ -78,7 +78,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
   default:
     break;
   }
-  fail("a message of rank %d is not what it should be", rank);
+  fail("received a malformed message from rank %d", rank);
 }
 
 void Hub::gather(int rank, uint32_t its, const std::string &where, const std::string &text,

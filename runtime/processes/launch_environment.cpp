@@ -143,12 +143,12 @@ std::string firstHost(const std::string &list) {
     }
     size_t end = list.find(']', at), stop = list.find_first_of("-,]", at);
     if (end == std::string::npos || stop == at + 1)
-      fail("no list of hosts: %.200s", list.c_str());
+      fail("not a Slurm host list: %.200s", list.c_str());
     host += list.substr(at + 1, stop - at - 1);
     at = end + 1;
   }
   if (host.empty())
-    fail("no list of hosts: \"%.200s\"", list.c_str());
+    fail("not a Slurm host list: \"%.200s\"", list.c_str());
   return host;
 }
 

@@ -160,9 +160,12 @@ void Monitor::loop() {
       waitForNews();
       exchange();
     }
-    // The last frames must arrive.
+    // The last frames must arrive: closing a connection with unread bytes in it discards what was sent. So rank 0 waits
+    // until the others have closed theirs.
+    int looks = 0;
     for (auto &connection : connections)
-      for (int i = 0; connection && connection->hasUnsent() && i < 100 && connection->flush(); ++i)
+      while (connection && looks++ < 100 && connection->flush() &&
+             (connection->hasUnsent() || (rank == 0 && connection->receive())))
         usleep(10'000);
   } catch (const std::exception &error) {
     end(known[size_t(rank)].name + ": " + error.what(), true);
@@ -197,6 +200,7 @@ void Monitor::sendHeartbeat() {
 }
 
 void Monitor::exchange() {
+  clock.setMost(OwnClock::longest(timeout)); // --timeout is known after the ranks have met
   now = Clock::time_point(
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(clock.advance())));
   sendHeartbeat();
@@ -285,7 +289,7 @@ void Monitor::received(const Frame &frame) {
       readImage(ofRankZero, frame.text);
     return;
   default:
-    partita_rt::fail("a message of rank 0 is not what it should be");
+    partita_rt::fail("received a malformed message from rank 0");
   }
 }
 

@@ -37,8 +37,8 @@ public:
   // The process's own thread calls these, one at a time; none of them throws.
   /// Returns all ranks' texts, by rank. If one does not come within the time-out, the process ends here, and so do all.
   std::vector<std::string> gather(const std::string &what, const std::string &text);
-  /// Reports why the run ends, and waits until the monitor's thread ends the process, which takes two seconds at most while rank
-  /// 0 answers, and three more if it does not. One rank prints the message, this one or the first of several that report.
+  /// Reports why the run ends and never returns: the monitor's thread ends the process, within two seconds if rank 0 answers
+  /// and five if not. One rank prints the message, this one or the first of several that report.
   /// `question`: asked of all other ranks, whose answers (setAnswer) are appended; "": none. Blocks the calling thread's signals.
   [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
 

@@ -293,7 +293,7 @@ std::vector<std::string> unpack(const std::string &text, size_t count) {
     at += 4 + texts.back().size();
   }
   if (texts.size() != count || at != text.size())
-    fail("a message of another rank is not what it should be");
+    fail("received a malformed message from another rank");
   return texts;
 }
 

@@ -20,7 +20,7 @@ protected:
   /// Ends the rank; returns after how many seconds it has.
   double end(const Sleeper &rank, const StartMarks &marks) {
     RanksBelow ranks(getpid(), rank.program.string());
-    StoppedRanks stopped(100, /*alone=*/false);
+    StoppedRanks stopped(100);
     auto begin = std::chrono::steady_clock::now();
     endOrphans(ranks, stopped, marks, /*passed=*/0);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

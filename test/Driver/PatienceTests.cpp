@@ -29,9 +29,10 @@ TEST(Patience, RefusesOtherWords) {
   EXPECT_EQ(problemOf(""), "");
   EXPECT_EQ(problemOf("mark:1,discovery:1000000"), "");
   for (const char *word : {"host:3", "hosts", "hosts:0", "hosts:1s", "hosts:1000001", "hosts:-1"})
-    EXPECT_EQ(problemOf(word), std::string("PARTITA_PATIENCE: '") + word +
-                                   "' is not NAME:SECONDS, where NAME is one of discovery, folder, "
-                                   "hosts, lock, mark, orphans and SECONDS from 1 to 1000000");
+    EXPECT_EQ(problemOf(word),
+              std::string("PARTITA_PATIENCE: '") + word +
+                  "' is not NAME:SECONDS, where NAME is one of discovery, folder, "
+                  "hosts, launcher, lock, mark, orphans and SECONDS from 1 to 1000000");
 }
 
 } // namespace

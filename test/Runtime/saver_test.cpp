@@ -508,7 +508,8 @@ TEST(CheckpointFolders, Names) {
   EXPECT_TRUE(isUnfinishedName("step-1.old.tmp"));
   EXPECT_EQ(unfinishedFolder("d", 1, 0xab), "d/step-1.00000000000000ab.tmp");
   EXPECT_TRUE(isUnfinishedName("step-1.00000000000000ab.tmp"));
-  for (const char *name : {"step-1", ".tmp", "step.tmp", "mine.tmp", "step-1.tmp.x"})
+  for (const char *name : {"step-1", ".tmp", "step.tmp", "mine.tmp", "step-1.tmp.x",
+                           "step-1.mine.tmp", "step-1.00000000000000AB.tmp", "step-1.0ab.tmp"})
     EXPECT_FALSE(isUnfinishedName(name)) << name;
 }
 

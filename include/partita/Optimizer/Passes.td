@@ -37,6 +37,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; default: the optimizer's own">,
     Option<"momentum", "momentum", "double", "0.0", "momentum of sgd, in [0, 1)">,
     Option<"nesterov", "nesterov", "bool", "false", "Nesterov's momentum">,
+    Option<"biasCorrection", "bias-correction", "bool", "false", "the moments of onebit_adam and zero_one_adam are corrected for their first value, as Adam's are">,
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,

@@ -116,8 +116,12 @@ void completeCheckpoint(const std::string &folder, int64_t step, StartNumber sta
     }
     old = withdraw(to);
   }
-  if (rename(from.c_str(), to.c_str()) != 0)
-    failWithErrno("cannot rename " + from + " to " + to);
+  if (rename(from.c_str(), to.c_str()) != 0) {
+    int error = errno;
+    if (!old.empty())
+      (void)!rename(old.c_str(), to.c_str()); // it is better than none
+    failWithErrno("cannot rename " + from + " to " + to, error);
+  }
   syncFolder(folder);
   if (!old.empty())
     fs::remove_all(old, none);

@@ -21,8 +21,6 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kSameNanoseconds = 1'000'000'000; ///< two signals within this are one
-
 std::atomic<int> waiting{0}; ///< ranks of this process that defer signals
 std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
@@ -84,7 +82,7 @@ extern "C" void takeSignal(int signal) {
       if (const OthersEndFinder *finder = othersEnd)
         finder->foresee();
     }
-    if (none == 0 || time - notedAt < kSameNanoseconds) {
+    if (none == 0 || time - notedAt < kOneRequest) {
       errno = before;
       return;
     }

@@ -114,6 +114,8 @@ int programMain(int argc, char **argv, const Program &program) {
     return say(exception.what());
   }
   World &world = *joined;
+  if (world.processes() == 1)
+    noteAlone();
   Session session;
   std::string error;
   if (world.processes() > 1)
@@ -169,6 +171,7 @@ int programMain(int argc, char **argv, const Program &program) {
     joined.reset(); // all ranks are done; none ends before the others know
     endBySignal(signal);
   }
+  noteDone();
   return 0;
 }
 

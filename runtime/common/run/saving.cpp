@@ -92,7 +92,7 @@ void Saving::note(const std::string &error, bool isEnd) {
           "the next one is written when it is due%s\n",
           rank.program->name, (long long)saved, printable(withSpace(error)).c_str(),
           failures == 1
-              ? "; of others that fail until then, only the 8th, 16th, 32nd and so on is reported"
+              ? " (of further failures in a row, only the 8th, 16th, 32nd and so on are reported)"
               : ("; " + std::to_string(failures) + " in succession have failed").c_str());
     return;
   }
@@ -128,7 +128,12 @@ void Saving::saveLast(const CheckpointInfo &info) {
     if (!all[0].fails)
       return note(failure.why, /*isEnd=*/true);
     if (all[0].isOver || ends) {
-      noteUnsaved();
+      if (ends)
+        noteEndedBy(int(std::max_element(all.begin(), all.end(), [](auto &a, auto &b) {
+                          return a.signal < b.signal;
+                        })->signal));
+      else
+        noteUnsaved();
       if (rank.rank == 0)
         fail("%s", withSpace(failure.why).c_str());
       return; // rank 0 ends all

@@ -27,6 +27,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdlib>
 
 namespace partita_rt {
@@ -398,6 +399,8 @@ void Loop::train() {
     noteEndedBy(interruptedBy);
   }
   waiting.end();
+  if (int late = notedSignal(); late && !interruptedBy && !options.checkpoint.empty())
+    raise(late); // it came when the others had been asked: from here on a signal ends the process
   enterPhase(rank, Phase::Outputs);
   ReducedCount reduced = reducedByAll(rank);
   if (speaks()) {

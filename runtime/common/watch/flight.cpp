@@ -41,15 +41,20 @@ void noteFlightFolderHasParents() {
 
 namespace fs = std::filesystem;
 
+/// Is this rank-R.jsonl?
+static bool isFlightName(const std::string &name) {
+  int rank = -1;
+  return std::sscanf(name.c_str(), "rank-%d", &rank) == 1 && rank >= 0 &&
+         name == "rank-" + std::to_string(rank) + ".jsonl";
+}
+
 /// Returns the flight recorders' files in a folder, which may have others, of the user's.
 static std::vector<fs::path> flightsIn(const fs::path &folder) {
   std::vector<fs::path> found;
   std::error_code none;
   for (fs::directory_iterator entry(folder, none), end; !none && entry != end;
        entry.increment(none))
-    if (int rank, length = 0;
-        std::sscanf(entry->path().filename().c_str(), "rank-%d.jsonl%n", &rank, &length) == 1 &&
-        length > 0)
+    if (isFlightName(entry->path().filename().string()))
       found.push_back(entry->path());
   return found;
 }

@@ -104,10 +104,10 @@ std::string imageOf(const RankPosition &position) {
 void readImage(RankPosition &position, const std::string &bytes) {
   PositionImage image;
   if (bytes.size() != sizeof(image))
-    fail("what a rank says of itself has %zu bytes, not %zu", bytes.size(), sizeof(image));
+    fail("received a heartbeat of %zu bytes, not %zu", bytes.size(), sizeof(image));
   std::memcpy(static_cast<void *>(&image), bytes.data(), sizeof(image));
   if (image.phase > Phase::Ended || int(image.work) >= kWorkKinds)
-    fail("what a rank says of itself is not what it should be");
+    fail("received a malformed heartbeat");
   if (image.beats < position.beats || position.phase == Phase::Ended)
     return;
   position.moves = image.moves;

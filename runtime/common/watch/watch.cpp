@@ -8,13 +8,6 @@
 
 namespace partita_rt {
 
-double OwnClock::advance() {
-  auto now = std::chrono::steady_clock::now();
-  seconds += std::min(std::chrono::duration<double>(now - last).count(), most);
-  last = now;
-  return seconds;
-}
-
 void Watch::see(const RankPosition *position, Seen &seen, double now) const {
   uint64_t beats = position->beats.load(std::memory_order_acquire), moves = position->moves;
   if (beats == 0)

@@ -9,6 +9,7 @@
 #define PARTITA_RT_COMMON_WATCH_WATCH_H
 
 #include "common/watch/rank_position.h"
+#include "partita_rt/own_clock.h"
 
 #include <chrono>
 #include <optional>
@@ -17,21 +18,6 @@
 #include <vector>
 
 namespace partita_rt {
-
-/// A clock that stands still while its process does. If a job is stopped and goes on (SIGSTOP of all
-/// of it, a machine that sleeps), no rank is at fault.
-class OwnClock {
-public:
-  /// A call counts no more than this since the one before.
-  static double longest(double timeout) { return timeout < 4 ? timeout / 4 : 1; }
-  explicit OwnClock(double most) : most(most), last(std::chrono::steady_clock::now()) {}
-  /// Returns the seconds since it was made. Call it often.
-  double advance();
-
-private:
-  double most, seconds = 0;
-  std::chrono::steady_clock::time_point last;
-};
 
 /// How often ranks send a heartbeat, and look at those of others, in seconds.
 inline double heartbeatSeconds(double timeout) { return timeout < 4 ? timeout / 8 : 0.5; }

@@ -90,7 +90,7 @@ std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<std::string> &
         unpack(parts[1], size_t(std::strtoul(parts[0].c_str(), nullptr, 10)));
     for (size_t i = 0; i + 1 < theirs.size(); i += 2) {
       if (theirs[i + 1].size() != sizeof(ncclUniqueId))
-        fail("a message of another rank is not what it should be");
+        fail("received a malformed message from another rank");
       std::copy(theirs[i + 1].begin(), theirs[i + 1].end(), ids[theirs[i]].internal);
     }
   }

@@ -40,11 +40,17 @@ inline int64_t stepOfName(const std::string &name) {
                                                                               : -1;
 }
 
-/// Is this the name of a checkpoint that is not, or no longer, complete?
+/// Is this the name of a checkpoint that is not, or no longer, complete: step-7.0123456789abcdef.tmp, with the number of the
+/// start that writes it, or step-7.old.tmp? Anything else is a user's.
 inline bool isUnfinishedName(const std::string &name) {
-  size_t end = sizeof(kUnfinishedSuffix) - 1;
-  return name.size() > end && name.compare(name.size() - end, end, kUnfinishedSuffix) == 0 &&
-         stepOfName(name.substr(0, name.find('.'))) >= 0;
+  size_t end = sizeof(kUnfinishedSuffix) - 1, dot = std::min(name.find('.'), name.size());
+  if (name.size() < dot + end || name.compare(name.size() - end, end, kUnfinishedSuffix) != 0 ||
+      stepOfName(name.substr(0, dot)) < 0)
+    return false;
+  std::string between = name.substr(dot, name.size() - end - dot);
+  return between.empty() || between == ".old" ||
+         (between.size() == 17 &&
+          between.find_first_not_of("0123456789abcdef", 1) == std::string::npos);
 }
 
 /// Returns the inode of a folder, by which it is recognized: while its file system is not mounted,

@@ -11,6 +11,12 @@ namespace partita_rt {
 
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+inline bool isEndingSignal(int signal) {
+  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
+}
+/// Launchers send a signal twice, to a process and to its group, or one after another: those within so many nanoseconds
+/// after the first are the same request.
+constexpr long long kOneRequest = 1'000'000'000;
 
 /// An error before a step was complete, by which the program has ended itself: starting it again would only repeat it.
 /// Also the status of `partita run` if a restart has shown that a step's result would recur.

@@ -106,6 +106,10 @@ PARTITA_RT_HOST_DEVICE inline bool select(bool c, bool a, bool b) { return c ? a
 PARTITA_RT_HOST_DEVICE inline bool exact_step(double step, double until, double doubling) {
   return isExactStep(int64_t(step), int64_t(until), int64_t(doubling));
 }
+/// exactSteps, likewise.
+PARTITA_RT_HOST_DEVICE inline double exact_steps(double until, double doubling) {
+  return double(exactSteps(int64_t(until), int64_t(doubling)));
+}
 /// Divides integers, truncating toward zero; the remainder has the sign of a. Both are 0 if b is 0,
 /// and neither traps: the smallest integer over -1 wraps.
 PARTITA_RT_HOST_DEVICE inline int64_t quotient(int64_t a, int64_t b) {

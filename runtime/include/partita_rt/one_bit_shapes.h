@@ -37,7 +37,7 @@ PARTITA_RT_HOST_DEVICE constexpr bool isExactStep(int64_t step, int64_t until, i
 }
 
 /// The number of exact steps.
-constexpr int64_t exactSteps(int64_t until, int64_t doubling) {
+PARTITA_RT_HOST_DEVICE constexpr int64_t exactSteps(int64_t until, int64_t doubling) {
   if (doubling == 0)
     return until;
   int64_t interval = 1, last = 0, count = 0;

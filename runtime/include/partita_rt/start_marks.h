@@ -14,10 +14,14 @@ constexpr const char *kMarksVariable = "PARTITA_START_MARKS";
 
 /// A rank has completed a step.
 constexpr const char *kTrainedMark = "trained";
+/// All ranks are threads of one process, which no other one watches.
+constexpr const char *kAloneMark = "alone";
 /// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
 /// that finds another folder there, or none, must not begin anew.
 constexpr const char *kSavedMark = "saved";
-/// The first step of a start removes the following seven if they are older: then the launcher has started ranks again.
+/// The first step of a start removes the following eight if they are older: then the launcher has started ranks again.
+/// A process has done everything that it was asked for: what its launcher still does is the launcher's own work.
+constexpr const char *kDoneMark = "done";
 /// A process has ended with kRefused (exit_status.h). The file has its message, for people.
 constexpr const char *kRefusedMark = "refused";
 /// A step has a result with which training cannot go on, such as a loss that is NaN. The first line has the
@@ -34,7 +38,8 @@ constexpr const char *kErrorMark = "error";
 constexpr const char *kTakenMark = "taken";
 /// The checkpoint of the last step cannot be written: all is trained, and nothing of it kept.
 constexpr const char *kUnsavedMark = "unsaved";
-/// All ranks have completed a step and saved, and end for the signal whose number the file has.
+/// All ranks have completed a step, and end for the signal whose number the file has. They have saved, unless there was no
+/// room for it and the signal has ended the wait.
 constexpr const char *kEndedMark = "ended-by-signal";
 /// A process knows that a signal ends the run: it completes its step, saves, and needs no other signal.
 /// Its ID follows: a launcher may have started others since then.

@@ -159,7 +159,8 @@ TEST(Environment, ValuesThatAreNone) {
             "RANK and WORLD_SIZE are set, MASTER_ADDR is not: where is rank 0?");
   EXPECT_EQ(errorOf({{"WORLD_SIZE", "2"}}),
             "of the launcher's variables RANK and WORLD_SIZE one is set, the other one is not");
-  EXPECT_EQ(errorOf(with(kSlurm, {{"SLURM_STEP_NODELIST", "gpu-["}})), "no list of hosts: gpu-[");
+  EXPECT_EQ(errorOf(with(kSlurm, {{"SLURM_STEP_NODELIST", "gpu-["}})),
+            "not a Slurm host list: gpu-[");
 }
 
 TEST(Environment, FirstHost) {

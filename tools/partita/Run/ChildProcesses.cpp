@@ -10,6 +10,7 @@
 #include "tools/partita/Run/ChildProcesses.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/launchers.h"
+#include "runtime/include/partita_rt/own_clock.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
@@ -22,7 +23,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <arpa/inet.h>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -32,6 +32,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -80,27 +81,41 @@ static FailedStep failedStepIn(StringRef mark) {
 
 namespace {
 
-class ChildProcesses {
-  using Clock = std::chrono::steady_clock;
+/// How the ranks of one start find each other: torchrun's variables, of the ranks alone, since the next start may have none.
+struct Meeting {
+  int ranks, port;
+  std::string run; ///< its name
 
+  void setVariables(int rank) const {
+    auto set = [](const char *name, int value) { setenv(name, std::to_string(value).c_str(), 1); };
+    set(partita_rt::kPartitaRun.ranks, ranks);
+    set(partita_rt::kPartitaRun.localRanks, ranks);
+    set(partita_rt::kPartitaRun.rank, rank);
+    set(partita_rt::kPartitaRun.localRank, rank);
+    set(partita_rt::kMasterPort, port);
+    setenv(partita_rt::kMasterAddress, "127.0.0.1", 1);
+    setenv(partita_rt::kPartitaRunId, run.c_str(), 1);
+  }
+};
+
+class ChildProcesses {
 public:
-  explicit ChildProcesses(StringRef command) : command(command) {}
+  explicit ChildProcesses(StringRef command) : command(command) {
+    if (!marks.problem().empty())
+      errs() << "partita " << command << ": warning: " << printableLines(marks.problem())
+             << "; without this folder, what a launcher hides of its ranks is not known\n";
+  }
 
   /// Starts `count` ranks of the program with torchrun's variables, and waits for them.
   Outcome runRanks(const std::string &program, const std::vector<char *> &argv, int count) {
     int port = freePort();
     if (port < 0)
       return refuse("no port of this host is free for the ranks to meet");
-    setVariable(partita_rt::kPartitaRun.ranks, count);
-    setVariable(partita_rt::kPartitaRun.localRanks, count);
-    setVariable(partita_rt::kMasterPort, port);
-    setenv(partita_rt::kMasterAddress, "127.0.0.1", 1);
-    setenv(partita_rt::kPartitaRunId,
-           (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
+    Meeting meeting{count, port, std::to_string(getpid()) + "-" + std::to_string(time(nullptr))};
     noteEndingSignals();
-    stopped.emplace(timeoutOf(argv), /*alone=*/false);
+    stopped.emplace(timeoutOf(argv));
     for (int rank = 0; rank < count; ++rank)
-      if (!start(program, argv, rank)) {
+      if (!start(program, argv, rank, &meeting)) {
         std::string why = std::strerror(errno);
         endAll();
         return refuse("rank " + std::to_string(rank) + " cannot be started: " + why);
@@ -117,24 +132,28 @@ public:
     bool isLauncher = argv[0] != program;
     // Ranks whose launcher ends before them become children of this process.
     prctl(PR_SET_CHILD_SUBREAPER, isLauncher);
-    if (!start(argv[0], argv, std::nullopt))
+    if (!start(argv[0], argv))
       return refuse(std::string(argv[0]) + ": cannot be started: " + std::strerror(errno));
     if (isLauncher)
       launched.emplace(processes.front(), program);
     // A launcher may have a --timeout of its own.
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
-    stopped.emplace(timeoutOf(arguments), !isLauncher);
+    stopped.emplace(timeoutOf(arguments));
     wait();
-    if (isLauncher)
+    if (isLauncher) {
       endOrphans(*launched, *stopped, marks, passed);
+      if (!outcome.interrupted)
+        noteInterruption(outcome.status != 0); // a signal may have come meanwhile
+    }
     readMarks();
-    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint.
-    if (int number; isLauncher && !outcome.signal &&
+    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
+    // not write it ends with an error.
+    if (int number; !outcome.signal &&
                     !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))
       outcome.signal = number;
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
-    outcome.isUnexplained = isLauncher && isFailure && !haveRefused(outcome.said);
+    outcome.isUnexplained = isLauncher && isFailure && !saidWhyNotRun(outcome.said);
     if (isLauncher && !explains(outcome.status) && !launched->haveBeen() && !outcome.hasTrained &&
         outcome.said == RanksSaid::Nothing)
       outcome.said = RanksSaid::NeverRan;
@@ -151,11 +170,9 @@ private:
     return refused;
   }
 
-  static void setVariable(const char *name, int value) {
-    setenv(name, std::to_string(value).c_str(), 1);
-  }
-
-  bool start(const std::string &program, const std::vector<char *> &argv, std::optional<int> rank) {
+  /// Starts a process; with `meeting`, as this one of its ranks.
+  bool start(const std::string &program, const std::vector<char *> &argv, int rank = 0,
+             const Meeting *meeting = nullptr) {
     sigset_t all, before; // keep a signal to a child that has not become the program yet
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -173,11 +190,9 @@ private:
     if (getppid() != parent) // the parent is already gone
       _exit(1);
     sigprocmask(SIG_SETMASK, &before, nullptr);
-    if (rank) {
-      setVariable(partita_rt::kPartitaRun.rank, *rank);
-      setVariable(partita_rt::kPartitaRun.localRank, *rank);
-    }
-    if (int none = rank.value_or(0) > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
+    if (meeting)
+      meeting->setVariables(rank);
+    if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
       dup2(none, STDIN_FILENO); // rank 0 has the terminal
     execvp(program.c_str(), argv.data());
     dprintf(STDERR_FILENO, "partita %s: error: %s: cannot be started: %s\n", command.str().c_str(),
@@ -187,34 +202,40 @@ private:
 
   void wait() {
     bool failed = false;
-    std::optional<Clock::time_point> ending; // since when ranks should end
+    std::optional<double> ending; // since when ranks should end
     while (alive() > 0) {
       int status = 0;
       if (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0) {
         failed |= !note(ended, status);
         continue;
       }
+      double now = clock.advance();
       passSignalsOn();
       if (++polls % kPollsPerLook == 0)
-        failed |= lookAtRanks(failed);
+        failed |= lookAtRanks(failed, now);
       else if (launched && !launched->haveBeen() && polls % kPollsPerFirstLook == 0)
         launched->find(); // ranks that end at once have run too
       if ((failed || passed > 1) && !ending)
-        ending = Clock::now();
-      double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
+        ending = now;
+      double seconds = ending ? now - *ending : 0;
       if (force == Force::None && seconds > kGrace)
         forceEnd(Force::Term);
       else if (force == Force::Term && seconds > kGrace + kAsked)
         forceEnd(Force::Kill);
       usleep(kPoll);
     }
-    if (interruptingSignal() && failed)
-      endedBy = interruptingSignal();
-    if (interruptingSignal() || (endedBy && !outcome.isReported)) // as a single process would end
-      outcome.signal = endedBy;
-    outcome.interrupted = interruptingSignal() != 0;
+    noteInterruption(failed);
     if (outcome.status == 0 && failed) // killed, or stopped
       outcome.status = partita_rt::kFailedWhileTraining;
+  }
+
+  void noteInterruption(bool failed) {
+    if (interruptingSignal() && failed)
+      endedBy = interruptingSignal();
+    if (interruptingSignal() ||
+        (endedBy && !outcome.rankPrintedError)) // as a single process would end
+      outcome.signal = endedBy;
+    outcome.interrupted = interruptingSignal() != 0;
   }
 
   /// What ranks have left, once all have ended.
@@ -224,10 +245,10 @@ private:
                    : marks.has(partita_rt::kUnsavedMark) ? RanksSaid::Unsaved
                    : marks.has(partita_rt::kRefusedMark) ? RanksSaid::Refused
                                                          : RanksSaid::Nothing;
-    outcome.hasLost = marks.has(partita_rt::kLostMark) && !haveRefused(outcome.said);
+    outcome.hasLost = marks.has(partita_rt::kLostMark) && !saidWhyNotRun(outcome.said);
     outcome.lostRank = StringRef(marks.textOf(partita_rt::kLostMark)).split('\n').first.str();
-    outcome.error =
-        marks.textOf(haveRefused(outcome.said) ? partita_rt::kRefusedMark : partita_rt::kErrorMark);
+    outcome.error = marks.textOf(saidWhyNotRun(outcome.said) ? partita_rt::kRefusedMark
+                                                             : partita_rt::kErrorMark);
     outcome.failedStep = failedStepIn(marks.textOf(partita_rt::kFailedStepMark));
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
@@ -238,32 +259,44 @@ private:
   void passSignalsOn() {
     if (passed == arrivedSignals())
       return;
+    bool isFirst = passed == 0;
     passed = arrivedSignals();
-    // It is no signal to end by for every launcher: it kills torchrun, which leaves its ranks
-    // behind.
-    if (std::vector<pid_t> ranks;
-        launched && interruptingSignal() == SIGUSR1 && !(ranks = launched->find()).empty()) {
-      for (pid_t rank : ranks)
-        kill(rank, SIGUSR1);
+    // Launchers give their ranks less time: mpirun kills them after two seconds, and SIGUSR1 kills torchrun, which leaves
+    // its ranks behind. So they get it themselves; the launcher, which may start others in their place, once they have ended.
+    if (launched && isFirst)
+      told = launched->find();
+    for (pid_t rank : told)
+      kill(rank, interruptingSignal());
+    if (told.empty() || !isFirst)
+      signalAll(interruptingSignal());
+  }
+
+  /// Passes the signal on to a launcher that goes on after its ranks, which have got it, have ended.
+  void endLauncherOfTold() {
+    bool haveEnded = llvm::none_of(told, [](pid_t rank) { return kill(rank, 0) == 0; });
+    if (told.empty() || !haveEnded || !std::exchange(toldHaveEnded, true)) // it may be about to end
       return;
-    }
-    signalAll(interruptingSignal());
+    told.clear();
+    signalAll(interruptingSignal() == SIGUSR1 ? SIGTERM : interruptingSignal());
   }
 
   /// Ends what cannot end by itself: a rank that is stopped, a launcher without ranks. Returns true
   /// if the run has failed.
-  bool lookAtRanks(bool failed) {
+  bool lookAtRanks(bool failed, double now) {
     std::vector<pid_t> ranks;
+    endLauncherOfTold();
     if (launched)
       ranks = launched->find();
     else
       llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
-    if (launched && !failed && launched->haveLeft()) {
+    if (marks.has(partita_rt::kAloneMark))
+      stopped->setAlone();
+    if (launched && !failed && launched->haveLeft() && !marks.has(partita_rt::kDoneMark)) {
       giveReason("its ranks on this host have ended, and the launcher has not");
       forceEnd(Force::Kill); // what it waits for does not answer
       return true;
     }
-    if (std::optional<pid_t> rank = stopped->look(ranks, kPollsPerLook * kPoll * 1e-6)) {
+    if (std::optional<pid_t> rank = stopped->look(ranks, now - lookedAt)) {
       giveReason((launched ? std::string("a rank of this host")
                            : nameOf(llvm::find(processes, *rank) - processes.begin())) +
                  " (process " + std::to_string(*rank) + ") has been stopped for " +
@@ -271,6 +304,7 @@ private:
       kill(*rank, SIGKILL);
       return true;
     }
+    lookedAt = now;
     if (failed && stopped->areAll())
       for (pid_t rank : ranks)
         kill(rank, SIGKILL);
@@ -297,10 +331,10 @@ private:
                  strsignal(WTERMSIG(status)) + ")");
     if (killed)
       outcome.killedBy = WTERMSIG(status);
-    if (killed && is_contained(partita_rt::kEndingSignals, WTERMSIG(status)))
+    if (killed && partita_rt::isEndingSignal(WTERMSIG(status)))
       endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    outcome.isReported |= !launched && WIFEXITED(status) && !done;
+    outcome.rankPrintedError |= !launched && WIFEXITED(status) && !done;
     if (WIFEXITED(status))
       outcome.status = std::max(outcome.status, WEXITSTATUS(status));
     return done;
@@ -335,6 +369,10 @@ private:
   std::optional<RanksBelow> launched;
   std::optional<StoppedRanks> stopped;
   Outcome outcome;
+  partita_rt::OwnClock clock;
+  double lookedAt = 0;     ///< the last look at stopped ranks, by it
+  std::vector<pid_t> told; ///< ranks that have got the first signal in place of their launcher
+  bool toldHaveEnded = false;
   int polls = 0;
   int passed = 0; ///< signals to this process that were passed on
   Force force = Force::None;

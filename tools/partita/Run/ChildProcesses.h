@@ -37,7 +37,7 @@ struct Outcome : EndFacts {
   std::string error;            ///< an error of its own with which a rank has ended; or ""
   FailedStep failedStep;
   int killedBy = 0; ///< a signal by which a process of the program, or the launcher, was ended
-  bool isReported = false; ///< a rank exited with an error of its own, and printed it
+  bool rankPrintedError = false; ///< a rank exited with an error of its own, and printed it
 };
 
 /// Starts this many ranks of a program, with torchrun's variables, and waits for them. `words`: the

@@ -14,17 +14,16 @@
 
 using namespace partita::tool;
 
-static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
-static volatile sig_atomic_t arrived = 0;     ///< number of signals so far
-static volatile int64_t countedAt = 0;        ///< the last one, in nanoseconds
+static volatile sig_atomic_t interrupted = 0; ///< the last signal that counted
+static volatile sig_atomic_t arrived = 0;     ///< number of these so far
+static volatile int64_t countedAt = 0;        ///< when it came, in nanoseconds
 
-/// Launchers send each signal twice, to a process and to its group: within a second, the two are one. Ranks count
-/// the same way (runtime/common/run/interruption.cpp).
+/// Ranks count the same way (runtime/common/run/interruption.cpp).
 static void noteSignal(int signal) {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
   int64_t now = int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
-  if (signal == interrupted && now - countedAt < 1'000'000'000)
+  if (arrived > 0 && now - countedAt < partita_rt::kOneRequest)
     return;
   countedAt = now;
   interrupted = signal;
@@ -38,6 +37,8 @@ void partita::tool::noteEndingSignals() {
       continue;
     action = {};
     action.sa_handler = noteSignal;
+    for (int other : partita_rt::kEndingSignals) // one of them at a time
+      sigaddset(&action.sa_mask, other);
     sigaction(signal, &action, nullptr);
   }
 }

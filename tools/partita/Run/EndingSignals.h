@@ -8,7 +8,7 @@
 namespace partita::tool {
 
 /// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1 are noted, not followed. Those that are ignored (nohup)
-/// stay ignored, also in the ranks.
+/// stay ignored, also in the ranks. Of several within a second only the first counts (partita_rt::kOneRequest).
 void noteEndingSignals();
 /// Returns the last of these signals, or 0.
 int interruptingSignal();

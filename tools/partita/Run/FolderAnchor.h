@@ -11,7 +11,7 @@
 namespace partita::tool {
 
 /// Detects that the folder of checkpoints was moved away, or its file system unmounted: a restart would
-/// begin again. Remembers the inode of the folder or, until it has a checkpoint, of its nearest existing
+/// begin again. Remembers the inode of the folder or, while there is none, of its nearest existing
 /// parent.
 class FolderAnchor {
 public:

@@ -3,13 +3,15 @@
 #ifndef PARTITA_TOOLS_RUN_FOLDERLOCK_H
 #define PARTITA_TOOLS_RUN_FOLDERLOCK_H
 
+#include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace partita::tool {
 
 /// Waits until no process of the run that has ended holds the folder's lock any more (Patience::Lock), or a signal asks
-/// this one to end. Without success, the next start reports that another run writes into the folder.
-void waitForLock(const std::string &folder);
+/// this one to end. Says so after a second. Without success, the next start reports that another run writes into the folder.
+/// `command` is named in messages.
+void waitForLock(llvm::StringRef command, const std::string &folder);
 
 } // namespace partita::tool
 

@@ -65,7 +65,8 @@ static pid_t startShell(const std::string &command, int output) {
     return child;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0)
+  int none = open("/dev/null", O_RDONLY | O_CLOEXEC); // reading the terminal would stop it
+  if (getppid() == parent && dup2(none, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0)
     execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char *>(nullptr));
   _exit(127);
 }
@@ -86,13 +87,17 @@ static void readInto(std::string &text, int input, int wait) {
 /// Runs a command in a shell and returns what it prints. It is ended when the patience for it is
 /// over, and by a signal to this process.
 static std::optional<std::string> outputOf(const std::string &command, std::string &problem) {
-  int ends[2];
+  int ends[2] = {-1, -1};
   pid_t child = pipe2(ends, O_CLOEXEC) == 0 ? startShell(command, ends[1]) : -1;
+  int error = errno;
+  if (ends[1] >= 0)
+    close(ends[1]);
   if (child < 0) {
-    problem = std::string("cannot be started: ") + std::strerror(errno);
+    if (ends[0] >= 0)
+      close(ends[0]);
+    problem = std::string("cannot be started: ") + std::strerror(error);
     return std::nullopt;
   }
-  close(ends[1]);
   std::string text;
   int status = 0;
   auto begin = std::chrono::steady_clock::now();
@@ -156,8 +161,8 @@ std::optional<Hosts> partita::tool::discoverHosts(const std::string &command,
     if (host->slots > 0)
       hosts.all.push_back(*host);
   }
-  for (const Host &host : hosts.all)
-    if (problem = problemOf(host); !problem.empty())
+  for (const Host &host : hosts.all) // a name server that does not answer takes seconds for each
+    if (problem = interruptingSignal() ? "" : problemOf(host); !problem.empty())
       return std::nullopt;
   return hosts;
 }

@@ -18,7 +18,7 @@ std::optional<KnownCheckpoints::Identity> KnownCheckpoints::identityOf(int descr
   struct stat status;
   if (descriptor < 0 || fstat(descriptor, &status) != 0)
     return std::nullopt;
-  return Identity(status.st_dev, status.st_ino);
+  return status.st_ino;
 }
 
 KnownCheckpoints::KnownCheckpoints(const std::string &folder) {

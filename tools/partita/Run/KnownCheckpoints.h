@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <sys/types.h>
-#include <utility>
 #include <vector>
 
 namespace partita::tool {
@@ -26,7 +25,7 @@ public:
   /// Does the folder hold any other?
   bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
 
-  using Identity = std::pair<dev_t, ino_t>;
+  using Identity = ino_t; ///< device numbers may change when a file system is mounted again
   static std::optional<Identity> identityOf(int descriptor);
 
 private:

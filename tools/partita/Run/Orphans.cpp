@@ -1,11 +1,11 @@
 //===- Orphans.cpp - ranks whose launcher has ended before them -----------------------------===//
 
 #include "tools/partita/Run/Orphans.h"
+#include "runtime/include/partita_rt/own_clock.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
-#include <chrono>
 #include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,15 +25,16 @@ static bool haveBeenAsked(ArrayRef<pid_t> ranks, const StartMarks &marks) {
 
 void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
                                int passed) {
-  using Clock = std::chrono::steady_clock;
   // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
   // and, still without a mark, SIGKILL.
   int toMark = secondsOf(Patience::Mark), toEnd = toMark + secondsOf(Patience::Orphans);
   below.adopt();
-  Clock::time_point begin = Clock::now();
+  partita_rt::OwnClock clock;
+  double before = 0;
   bool isTold = false; // by this process; whether by the launcher, the ranks say
   for (std::vector<pid_t> ranks; !(ranks = below.find()).empty(); usleep(kLookEvery)) {
-    double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    double seconds = clock.advance(), passedSeconds = seconds - before;
+    before = seconds;
     int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
     passed = arrivedSignals();
     if (seconds > toMark && !signal && !haveBeenAsked(ranks, marks))
@@ -42,7 +43,7 @@ void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
     for (pid_t rank : ranks)
       if (signal)
         kill(rank, signal);
-    if (std::optional<pid_t> rank = stopped.look(ranks, kLookEvery * 1e-6))
+    if (std::optional<pid_t> rank = stopped.look(ranks, passedSeconds))
       kill(*rank, SIGKILL);
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }

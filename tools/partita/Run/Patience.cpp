@@ -21,12 +21,11 @@ struct Row {
 } // namespace
 
 static constexpr const char *kVariable = "PARTITA_PATIENCE";
-static const Row kRows[] = {{Patience::Discovery, "discovery", 60},
-                            {Patience::Folder, "folder", 30},
-                            {Patience::Hosts, "hosts", 600},
-                            {Patience::Lock, "lock", 30},
-                            {Patience::Mark, "mark", 5},
-                            {Patience::Orphans, "orphans", 120}};
+static const Row kRows[] = {
+    {Patience::Discovery, "discovery", 60}, {Patience::Folder, "folder", 30},
+    {Patience::Hosts, "hosts", 600},        {Patience::Launcher, "launcher", 10},
+    {Patience::Lock, "lock", 30},           {Patience::Mark, "mark", 5},
+    {Patience::Orphans, "orphans", 120}};
 
 /// Reads "NAME:SECONDS". Returns false if it is not that.
 static bool readWord(StringRef word, StringRef &name, int &seconds) {

@@ -1,6 +1,7 @@
 //===- RanksBelow.cpp - the ranks that a launcher has started on this host ------------------===//
 
 #include "tools/partita/Run/RanksBelow.h"
+#include "tools/partita/Run/Patience.h"
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
@@ -44,5 +45,5 @@ std::vector<pid_t> RanksBelow::find() {
 }
 
 bool RanksBelow::haveLeft() const {
-  return seen && Clock::now() - *seen >= std::chrono::seconds(kSecondsAlone);
+  return seen && Clock::now() - *seen >= std::chrono::seconds(secondsOf(Patience::Launcher));
 }

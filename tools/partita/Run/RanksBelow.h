@@ -18,8 +18,8 @@ namespace partita::tool {
 /// have reported that and ended.
 class RanksBelow {
 public:
-  /// `program`: the path of the ranks' executable. It may lead to another file later, when the program is
-  /// compiled again: the ranks are those that execute what it leads to now.
+  /// Ranks are the processes that execute the file which the path `program` names now, even if compiling again replaces
+  /// it later.
   RanksBelow(pid_t launcher, llvm::StringRef program);
   /// Watches those of this process, which ranks of the launcher become when it ends before them.
   void adopt() { launcher = getpid(); }
@@ -29,10 +29,8 @@ public:
   /// Has find() ever found one?
   bool haveBeen() const { return seen.has_value(); }
   /// Returns true once there have been ranks, and find(), which is called regularly, has found none
-  /// for kSecondsAlone.
+  /// for so many seconds (Patience::Launcher).
   bool haveLeft() const;
-
-  static constexpr int kSecondsAlone = 10;
 
 private:
   using Clock = std::chrono::steady_clock;

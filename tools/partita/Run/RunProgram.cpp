@@ -126,23 +126,28 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
   // LLVM takes it for a request for information; here it asks to end.
   if (signal(SIGUSR1, SIG_DFL) == SIG_IGN)
     signal(SIGUSR1, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL); // if it is ignored, nobody can wait for processes
+  // A launcher ends all when one ends: that should be the one that says why.
+  auto refuse = [&](const Twine &problem) {
+    if (isFirst())
+      return fail(command, problem);
+    sleep(kReportSeconds);
+    return 1;
+  };
   ProgramStarts starts(command, supervision);
   if (std::string problem = starts.read(folder); !problem.empty())
-    return fail(command, problem);
+    return refuse(problem);
   std::vector<std::string> words = arguments;
   bool onlyText = llvm::any_of(words, [](StringRef word) {
     return word == "--help" || word == "-h" || word == "--version";
   });
   if (starts.isElastic()) {
     std::optional<int64_t> asked = takeRanks(words), launched = launchersCount();
+    if (asked && !supervision.hostDiscovery.empty())
+      return refuse("-n: --host-discovery decides how many ranks there are");
     if (std::optional<int64_t> ranks = launched ? launched : asked)
-      if (std::string problem = starts.choose(*ranks); !problem.empty()) {
-        if (isFirst())
-          return fail(command, folder + " " + problem);
-        // A launcher ends all when one ends: that should be the one that says why.
-        sleep(kReportSeconds);
-        return 1;
-      }
+      if (std::string problem = starts.choose(*ranks); !problem.empty())
+        return refuse(folder + " " + problem);
   }
   if (!onlyText && isFirst())
     tellNotes(starts.manifest(), folder);
@@ -152,7 +157,7 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
            << starts.ranks() << "\n\n";
   outs().flush();
   if (std::string problem = checkSupervision(supervision, starts); !problem.empty())
-    return fail(command, problem);
+    return refuse(problem);
   if (supervision.waits() || (starts.startsRanks() && !launch().isRank() && !onlyText))
     return superviseRun(command, words, supervision.maxRestarts, starts);
   std::string program = starts.executable();

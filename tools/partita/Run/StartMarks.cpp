@@ -15,7 +15,8 @@ StartMarks::StartMarks() {
   SmallString<128> prefix;
   sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
   sys::path::append(prefix, "partita-start");
-  if (folder.create(prefix).empty())
+  why = folder.create(prefix);
+  if (why.empty())
     setenv(partita_rt::kMarksVariable, folder.path().c_str(), 1);
 }
 

@@ -18,12 +18,15 @@ public:
   StartMarks(const StartMarks &) = delete;
   StartMarks &operator=(const StartMarks &) = delete;
 
+  /// Returns why the folder could not be made; or "".
+  const std::string &problem() const { return why; }
   bool has(const char *mark) const;
   /// Returns what its file contains (partita_rt/start_marks.h); "" if there is no such mark, or it cannot be
   /// read.
   std::string textOf(const char *mark) const;
 
 private:
+  std::string why;
   LockedFolder folder; ///< if it could not be made, there are no marks
 };
 

@@ -14,12 +14,12 @@ namespace partita::tool {
 /// not before they have found each other or once they part, and not if all of them are one process.
 class StoppedRanks {
 public:
-  /// `timeout`: seconds after which ranks report each other. `alone`: all ranks are one process,
-  /// which nobody else watches, so it is reported after `timeout`. Otherwise the ranks report a
-  /// stopped one first, and this acts only if they do not. If all ranks of this host are stopped,
-  /// they may all continue together, but ranks of other hosts may wait for them: they get twice the
-  /// time.
-  StoppedRanks(double timeout, bool alone) : timeout(timeout), alone(alone) {}
+  /// `timeout`: seconds after which ranks report each other. They report a stopped one first, and this
+  /// acts only if they do not. If all ranks of this host are stopped, they may all continue together, but
+  /// ranks of other hosts may wait for them: they get twice the time.
+  explicit StoppedRanks(double timeout) : timeout(timeout) {}
+  /// All ranks are one process, which nobody else watches: it is reported after `timeout`.
+  void setAlone() { alone = true; }
 
   /// Looks at the ranks that there are; `passed` seconds have passed since the last look. Time for
   /// which the caller is stopped as well does not pass. Returns a rank that has been stopped for
@@ -33,7 +33,7 @@ public:
 
 private:
   double timeout;
-  bool alone, all = false;
+  bool alone = false, all = false;
   std::map<pid_t, double> stopped;
 };
 

@@ -8,6 +8,7 @@
 #include "tools/partita/Run/FolderAnchor.h"
 #include "tools/partita/Run/FolderLock.h"
 #include "tools/partita/Run/KnownCheckpoints.h"
+#include "tools/partita/Run/Patience.h"
 #include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/Verdict.h"
 #include <cstring>
@@ -80,8 +81,9 @@ private:
   ProgramStarts &starts;
   FolderAnchor anchor;
   std::optional<KnownCheckpoints> others;
-  bool wasSaved = false;  ///< the folder has had a new checkpoint since the run began
-  bool hasFolder = false; ///< a start has saved, and removed what others had left in the folder
+  bool wasSaved = false; ///< the folder has had a new checkpoint since the run began
+  bool hasReplacedOthers =
+      false; ///< a start has saved, and removed what others had left in the folder
 
   Outcome outcome;                  ///< of the last start
   Verdict verdict = Verdict::Final; ///< on it
@@ -90,11 +92,11 @@ private:
   bool failedAgain = false;         ///< it has ended the start before too
   int refusals = 0;                 ///< starts in succession that failed before their first step
   int crashes = 0;                  ///< those that a crash has ended before it
-  std::vector<std::string> now;     ///< arguments of the next start
+  std::vector<std::string> nextArguments; ///< of the next start
   /// The program or the folder is another one now: whoever starts the run again would go on with another program, or
   /// begin again. A person has to decide.
   bool mustNotGoOn = false;
-  std::string from; ///< its checkpoint; "": it begins again
+  std::string resumesFrom; ///< its checkpoint; "": it begins again
 };
 
 } // namespace
@@ -117,9 +119,7 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
 
 /// Has the start ended in its set-up, by anything but a rank's refusal to run? `hasSaved`: as above.
 bool Supervisor::hasCrashedEarly(bool hasSaved) const {
-  bool hasCrashed = outcome.hasCause || outcome.hasLost || partita_rt::signalIn(outcome.status) ||
-                    outcome.status == partita_rt::kFailedWhileTraining;
-  return hasCrashed && !outcome.hasTrained && !hasSaved;
+  return (hasCrashed(outcome) || outcome.hasLost) && !outcome.hasTrained && !hasSaved;
 }
 
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
@@ -127,9 +127,12 @@ bool Supervisor::hasCrashedEarly(bool hasSaved) const {
 void Supervisor::checkIsComplete(bool hasSaved) {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted)
     return;
-  if (haveRefused(outcome.said)) { // and printed why
-    outcome.status = outcome.said == RanksSaid::Unsaved ? partita_rt::kFailedWhileTraining
-                                                        : partita_rt::kRefused;
+  if (saidWhyNotRun(outcome.said)) { // and printed why
+    outcome.status = partita_rt::kRefused;
+    return;
+  }
+  if (outcome.said == RanksSaid::Unsaved) {
+    outcome.status = partita_rt::kFailedWhileTraining;
     return;
   }
   if (words.folder.empty() || !words.steps)
@@ -143,7 +146,7 @@ void Supervisor::checkIsComplete(bool hasSaved) {
     outcome.status = partita_rt::kRefused;
     outcome.isUnexplained = true;
     outcome.why = "the launcher has ended with status 0 without starting a rank on this host; does "
-                  "its command start the program, which follows its words?";
+                  "it run the command line that is appended to it?";
     return;
   }
   outcome.status = partita_rt::kFailedWhileTraining;
@@ -156,7 +159,7 @@ void Supervisor::checkIsComplete(bool hasSaved) {
 /// removes another run's checkpoints, except those whose names are not those of their steps, from which no run resumes.
 /// That it has saved, a mark says or, if its ranks are on other hosts, a newest checkpoint that was not there before.
 bool Supervisor::mustBeginAgain() const {
-  return others && !hasFolder && others->areIn(words.folder) &&
+  return others && !hasReplacedOthers && others->areIn(words.folder) &&
          others->have(partita_rt::newestEntry(words.folder));
 }
 
@@ -171,21 +174,22 @@ std::string Supervisor::newestCheckpoint() const {
 /// Decides how the next start begins. Returns why there can be none, or "".
 std::string Supervisor::prepareRestart() {
   if (!anchor.isThere()) {
-    errs() << "partita " << command << ": " << printableLines(reasonOf(outcome))
-           << "; waits for the folder '" << printableLines(anchor.name()) << "' of --checkpoint\n";
+    errs() << "partita " << command << ": " << printableLines(reasonOf(outcome)) << "; waits up to "
+           << textOf(Patience::Folder) << " for the --checkpoint folder '"
+           << printableLines(anchor.name()) << "' to come back\n";
     errs().flush();
   }
   mustNotGoOn = !anchor.waitFor();
   if (mustNotGoOn)
     return "is not started again: --checkpoint: '" + anchor.name() +
-           "' is not what it was when the run began; is a file system not mounted?";
-  waitForLock(words.folder);
+           "' is not the folder that the run started with; is a file system not mounted?";
+  waitForLock(command, words.folder);
   bool beginsAgain = mustBeginAgain();
-  now = beginsAgain ? arguments : words.again;
-  from = beginsAgain ? "" : newestCheckpoint();
+  nextArguments = beginsAgain ? arguments : words.again;
+  resumesFrom = beginsAgain ? "" : newestCheckpoint();
   // Status 3 alone does not show training, since a rank that is lost in the set-up causes it, too. If no rank has run on
   // this host, there is nothing else to go by.
-  hasTrained |= outcome.hasTrained || !from.empty() ||
+  hasTrained |= outcome.hasTrained || !resumesFrom.empty() ||
                 (outcome.said == RanksSaid::NeverRan && !outcome.hasCause &&
                  outcome.status == partita_rt::kFailedWhileTraining);
   std::string problem = starts.prepare(/*fewer=*/verdict == Verdict::RestartWithFewer);
@@ -203,8 +207,8 @@ void Supervisor::tellRestart(int64_t number) const {
   errs() << "partita " << command << ": " << printableLines(reasonOf(outcome)) << "; restart "
          << number << " of " << maxRestarts << (change.empty() ? "" : " " + change)
          << (seconds ? " in " + std::to_string(seconds) + " s" : "")
-         << (from.empty() ? ", from the beginning: there is no checkpoint yet"
-                          : ", from " + printableLines(from))
+         << (resumesFrom.empty() ? ", from the beginning: there is no checkpoint yet"
+                                 : ", from " + printableLines(resumesFrom))
          << '\n';
   errs().flush();
 }
@@ -213,23 +217,23 @@ void Supervisor::tellRestart(int64_t number) const {
 void Supervisor::tellEnd(int64_t restarts) const {
   if (recurs()) {
     fail(command, failedStep.text + " again after a restart from " +
-                      (from.empty() ? "the beginning" : from) + ": it would recur");
+                      (resumesFrom.empty() ? "the beginning" : resumesFrom) + ": it would recur");
     return;
   }
-  if (!outcome.why.empty() && !outcome.isReported && !outcome.signal && !outcome.interrupted)
+  if (!outcome.why.empty() && !outcome.rankPrintedError && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
   if (outcome.signal && outcome.killedBy && outcome.killedBy != outcome.signal)
     fail(command, outcome.why + ", and " + strsignal(outcome.signal) + " ends the run");
   if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
-                      ", and no rank has run on this host; its own lines above say why");
+                      ", and no rank was seen on this host; its own lines above say why");
   if (restarts > 0 && startsAgain(verdict))
     fail(command, "the program has failed " + Twine(restarts + 1) + " times; --max-restarts " +
                       Twine(maxRestarts) + " allows no more");
 }
 
 int Supervisor::run() {
-  now = arguments;
+  nextArguments = arguments;
   noteEndingSignals(); // starting may take a while too
   std::string problem = starts.prepare(/*fewer=*/false);
   if (int number = interruptingSignal())
@@ -238,10 +242,10 @@ int Supervisor::run() {
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
     KnownCheckpoints before(words.folder);
-    outcome = starts.run(now);
+    outcome = starts.run(nextArguments);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);
-    hasFolder |= outcome.savedIn.has_value();
+    hasReplacedOthers |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
     wasSaved |= hasSaved;
     checkIsComplete(hasSaved);
@@ -277,7 +281,8 @@ int Supervisor::run() {
   if (recurs())
     return partita_rt::kRefused;
   // A launcher such as torchrun makes 1 of every failure.
-  bool mayGoOn = startsAgain(verdict) && (hasTrained || outcome.hasTrained);
+  bool mayGoOn = (startsAgain(verdict) && (hasTrained || outcome.hasTrained)) ||
+                 outcome.said == RanksSaid::Unsaved;
   return mayGoOn && outcome.status == partita_rt::kRefused ? partita_rt::kFailedWhileTraining
                                                            : outcome.status;
 }

@@ -2,21 +2,17 @@
 
 #include "tools/partita/Run/Verdict.h"
 #include "runtime/include/partita_rt/exit_status.h"
-#include <algorithm>
-#include <csignal>
-#include <iterator>
 
 using namespace partita::tool;
 
-static bool asksToEnd(int signal) {
-  using partita_rt::kEndingSignals;
-  return std::find(std::begin(kEndingSignals), std::end(kEndingSignals), signal) !=
-         std::end(kEndingSignals);
+bool partita::tool::hasCrashed(const EndFacts &facts) {
+  return facts.hasCause || partita_rt::signalIn(facts.status) ||
+         facts.status == partita_rt::kFailedWhileTraining;
 }
 
 Verdict partita::tool::verdictOf(const StartFacts &facts) {
   int signal = partita_rt::signalIn(facts.status);
-  if (facts.askedToEnd || asksToEnd(signal))
+  if (facts.askedToEnd || partita_rt::isEndingSignal(signal))
     return Verdict::AskedToEnd;
   // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may
   // be a flipped bit; a run repeats its steps bit for bit.
@@ -30,7 +26,7 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
     return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
   // A rank that was killed may be started again at once. What crashes in each set-up, such as for want of
   // memory, must not do so without a pause; or it has lost ranks for good, such as those of a host that kills them.
-  if (facts.hasCause || signal || facts.status == partita_rt::kFailedWhileTraining) {
+  if (hasCrashed(facts)) {
     if (facts.crashes < 2)
       return Verdict::RestartNow;
     return facts.wasRestarted && facts.hasFewer ? Verdict::RestartWithFewer : Verdict::RestartLater;
@@ -46,7 +42,7 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // there may be if a rank of this host has said what it lacks: a file, which fewer ranks would lack
   // too, or its GPU.
   if (facts.wasRestarted && facts.hasFewer) {
-    int others = haveRefused(facts.said) ? kMostRefusals - 1 : 1;
+    int others = saidWhyNotRun(facts.said) ? kMostRefusals - 1 : 1;
     return facts.refusals >= others ? Verdict::RestartWithFewer : Verdict::RestartLater;
   }
   // A first start without any rank has most likely met a wrong command or host, which stay wrong.

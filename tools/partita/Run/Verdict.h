@@ -14,7 +14,8 @@ inline unsigned secondsAfter(int refusals) {
   return refusals ? 1U << ((refusals < kMostRefusals ? refusals : kMostRefusals - 1) - 1) : 0;
 }
 
-/// What the ranks of this host have said by the end of a start. One of these; if they have said several, the last one here.
+/// What the ranks of this host have reported by the end of a start; if they have reported several of these, the one listed
+/// last counts.
 enum class RanksSaid {
   Nothing,     ///< of these
   NeverRan,    ///< there were none: a launcher has ended without starting one here
@@ -22,7 +23,7 @@ enum class RanksSaid {
   Unsaved,     ///< that the last step is done, and its checkpoint cannot be written
   FolderTaken, ///< why they have refused to run: another run writes into the folder for checkpoints
 };
-inline bool haveRefused(RanksSaid said) {
+inline bool saidWhyNotRun(RanksSaid said) {
   return said == RanksSaid::Refused || said == RanksSaid::FolderTaken;
 }
 
@@ -37,6 +38,10 @@ struct EndFacts {
   bool isUnexplained = false;
   bool hasTrained = false; ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
+
+/// Has something else than an error ended it that would recur? `kFailedWhileTraining` is the status of ranks that have lost
+/// another one, too.
+bool hasCrashed(const EndFacts &facts);
 
 /// What is known of a start that has ended, and of those before it.
 struct StartFacts : EndFacts {

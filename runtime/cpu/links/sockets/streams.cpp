@@ -142,7 +142,7 @@ void Streams::begin(Stream &stream) {
   const Header &header = stream.header;
   Purpose purpose{header.messenger, header.tag};
   stream.missing = 0;
-  auto bad = [&] { fail("rank %d has sent a message that is not what it should be", stream.peer); };
+  auto bad = [&] { fail("rank %d has sent a malformed message", stream.peer); };
   if (header.bytes < 0)
     bad();
   switch (header.kind) {
