@@ -35,14 +35,14 @@ class Tensor:
         self.p, self.m, self.v, self.decay = start, numpy.zeros(n), numpy.zeros(n), decay
         self.exact, self.worker, self.server = variance_steps(), [numpy.zeros(n)] * ranks, [0.0] * ranks
 
-    def update(self, local, step, scale=1):
-        """From the gradients of all ranks; `scale` clips their exact mean."""
+    def update(self, local, step, scale=1, correction=(1, 1)):
+        """From the gradients of all ranks; `scale` clips their exact mean, `correction` multiplies both moments."""
         if step in self.exact:
             g = scale * numpy.mean(local, axis=0)
             self.m, self.v = BETA1 * self.m + (1 - BETA1) * g, BETA2 * self.v + (1 - BETA2) * g * g
         else:
             self.m = compressed_mean([BETA1 * self.m + (1 - BETA1) * g for g in local], self.worker, self.server)
-        self.p = self.p - RATE * (self.m / (numpy.sqrt(self.v) + EPSILON) + self.decay * self.p)
+        self.p = self.p - RATE * (self.m * correction[0] / (numpy.sqrt(self.v * correction[1]) + EPSILON) + self.decay * self.p)
 
 
 def train(ranks):

@@ -1,7 +1,9 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
 algorithm in numpy (test/Golden/make_onebit_adam.py, make_zero_one_adam.py), from the same start and with the same gradients; clipped in exact steps if a norm is given.
 
-    one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one]]]
+    one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one] [corrected]]]
+
+corrected: the moments are divided by the sum of their weights, as Adam's are.
 """
 import os
 import sys
@@ -15,9 +17,11 @@ import make_onebit_adam as golden  # noqa: E402
 import make_zero_one_adam as zero_one  # noqa: E402
 
 folder, ranks, clip, zero = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or [0])[0]), int((sys.argv[4:] or [0])[0])
-isZeroOne = "zero-one" in sys.argv
+isZeroOne, isCorrected = "zero-one" in sys.argv, "corrected" in sys.argv
 exact = zero_one.variance_steps() if isZeroOne else set(range(1, golden.FREEZE + 1))
 kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-adam freeze-step={golden.FREEZE}"
+if isCorrected:
+    kind += " bias-correction=true"
 SHAPES = {"w": (5, 7), "b": (3,)}
 os.makedirs(folder, exist_ok=True)
 
@@ -72,13 +76,13 @@ class OneBit:
         self.m, self.v = numpy.zeros(self.p.size), numpy.zeros(self.p.size)
         self.worker, self.server = [numpy.zeros(self.p.size)] * ranks, [0.0] * ranks
 
-    def update(self, local, step, scale):
+    def update(self, local, step, scale, correction):
         if step <= golden.FREEZE:
             g = scale * numpy.mean(local, axis=0)
             self.m, self.v = golden.BETA1 * self.m + (1 - golden.BETA1) * g, golden.BETA2 * self.v + (1 - golden.BETA2) * g * g
         else:
             self.m = golden.compressed_mean([golden.BETA1 * self.m + (1 - golden.BETA1) * g for g in local], self.worker, self.server)
-        self.p = self.p - golden.RATE * (self.m / (numpy.sqrt(self.v) + golden.EPSILON) + self.decay * self.p)
+        self.p = self.p - golden.RATE * (self.m * correction[0] / (numpy.sqrt(self.v * correction[1]) + golden.EPSILON) + self.decay * self.p)
 
 
 class ZeroOne(zero_one.Tensor):
@@ -92,8 +96,10 @@ for step in range(1, golden.STEPS + 1):
     local = {name: [rank.astype(float) for rank in gradients[name][step - 1]] for name in SHAPES}
     norm = numpy.sqrt(sum(numpy.square(numpy.mean(local[name], axis=0)).sum() for name in SHAPES))
     clipped += bool(clip and norm > clip and step in exact)
+    updates = len([each for each in exact if each <= step])
+    correction = (1 / (1 - golden.BETA1**step), 1 / (1 - golden.BETA2**updates)) if isCorrected else (1, 1)
     for name in SHAPES:
-        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1)
+        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1, correction)
 assert clipped in ((len(exact) - 1, len(exact)) if clip else (0,)), clipped
 for name, tensor in tensors.items():
     error = numpy.abs(end[name].ravel() - tensor.p).max() / numpy.abs(tensor.p).max()
