@@ -203,15 +203,20 @@ errors = unseen.communicate(timeout=100)[1]
 assert unseen.returncode == -signal.SIGTERM and "was ended by signal 9 (Killed), and Terminated ends the run" in errors, (unseen.returncode, errors)
 # Launchers send a signal twice, which is one signal: the checkpoint may take longer than what ends ranks that do not end by themselves.
 supervised.build_slow_rename(folder / "slow.so")
-words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--log", str(folder / "twice.csv"), "--checkpoint", str(folder / "twice"), "--max-restarts", "1"]
-twice = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder,
-                         env=dict(os.environ, LD_PRELOAD=str(folder / "slow.so"), SLOW_RENAME="6.5"))
-until(lambda: steps(folder / "twice.csv") > 3)
-for _ in range(2):
-    twice.terminate()
-    time.sleep(0.3)
-errors = twice.communicate(timeout=100)[1]
-assert twice.returncode == -signal.SIGTERM and (folder / "renaming").exists() and len(list((folder / "twice").glob("step-*"))) == 1, (twice.returncode, errors)
+# So may that of ranks below mpirun, which would kill them two seconds after it has got a signal itself.
+for name, launcher in (("twice", []), ("below", ["--launcher", MPIRUN])):
+    words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--log", str(folder / f"{name}.csv"), "--checkpoint", str(folder / name),
+             "--max-restarts", "1", *launcher]
+    (folder / "renaming").unlink(missing_ok=True)
+    twice = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder,
+                             env=dict(os.environ, LD_PRELOAD=str(folder / "slow.so"), SLOW_RENAME="6.5"))
+    until(lambda: steps(folder / f"{name}.csv") > 3)
+    for _ in range(2):
+        twice.terminate()
+        time.sleep(0.3)
+    errors = twice.communicate(timeout=100)[1]
+    assert twice.returncode == -signal.SIGTERM and (folder / "renaming").exists(), (name, twice.returncode, errors)
+    assert [path.name for path in (folder / name).iterdir()] == [f"step-{steps(folder / f'{name}.csv')}"], (name, errors)
 # A run has its folder from its first step on, though it has saved nothing: another one is refused at once, and by its supervisor for good.
 words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--checkpoint-every", "100000", "--log", str(folder / "owner.csv"), "--checkpoint",
          str(folder / "owned/by/owner")]
