@@ -138,27 +138,21 @@ SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &targe
           argument::listing(getParameters())};
 }
 
-/// Prints isExactStep(*t, 10, 4).
-static CallArgument exactStep(Value t, uint64_t exact, uint64_t doubling, bool isExact = true) {
-  return {std::string(isExact ? "" : "!") + "isExactStep(*{}, " + std::to_string(exact) + ", " +
-              std::to_string(doubling) + ")",
-          t};
-}
-
 /// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, !isExactStep(*t, 10, 0), scratch, "why").
-SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &) {
+SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &target) {
   size_t count = getCounts().size();
   std::string text = "{{", why;
   for (char c : stringLiteral(getReason())) // an opening brace is written twice
     why += c == '{' ? "{{" : std::string(1, c);
   SmallVector<Value> buffers;
+  CallArgument compresses = target.exactStep(getT(), getExact(), getDoubling());
+  compresses.text = "!" + compresses.text;
   for (size_t i = 0; i < count; ++i) {
     text += (i ? ", {{{}, {}, {}, " : "{{{}, {}, {}, ") + std::to_string(getCounts()[i]) + "}";
     buffers.append({getBuffers()[i], getBuffers()[count + i], getBuffers()[2 * count + i]});
   }
   return {"rank.group(" + communicatorName(getCommunicator()) + ")",
-          CallArgument(text + "}", buffers), exactStep(getT(), getExact(), getDoubling(), false),
-          getScratch(), why};
+          CallArgument(text + "}", buffers), compresses, getScratch(), why};
 }
 
 SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
@@ -168,7 +162,7 @@ SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
           getN(),
           getRanks(),
           target.hyper("beta1", getBetaAttr()),
-          exactStep(getT(), getExact(), getDoubling())};
+          target.exactStep(getT(), getExact(), getDoubling())};
 }
 
 SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
@@ -176,13 +170,13 @@ SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
           getSum(),
           getN(),
           target.hyper("beta1", getBetaAttr()),
-          getScale() ? CallArgument("*{}", getScale()) : CallArgument("1.0f"),
-          exactStep(getT(), getExact(), getDoubling())};
+          getScale() ? CallArgument(target.scalar(1), getScale()) : CallArgument("1.0f"),
+          target.exactStep(getT(), getExact(), getDoubling())};
 }
 
-SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &) {
-  return {getFactor(), CallArgument("*{}", getScale()),
-          exactStep(getT(), getExact(), getDoubling())};
+SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &target) {
+  return {getFactor(), CallArgument(target.scalar(1), getScale()),
+          target.exactStep(getT(), getExact(), getDoubling())};
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -194,6 +188,13 @@ int64_t SquareSumOp::getScratchBytes() {
   for (int64_t count : getCounts())
     bytes += partita_rt::cuda::squareSumScratch(count);
   return bytes;
+}
+
+int64_t OneBitAllReduceOp::getScratchBytes() {
+  int64_t blocks = 0;
+  for (int64_t count : getCounts())
+    blocks += partita_rt::cuda::signScaleBlocks(count);
+  return partita_rt::cuda::oneBitSumScratch(blocks);
 }
 
 /// A kernel that sums squares has partial sums.

@@ -270,13 +270,14 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
 }
 def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, ConnectedInterface]> {
   let summary = "sums buffers over the ranks of a communicator, in place, in steps that are not exact with a bit per element (par.one_bit_all_reduce)";
-  let description = "`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is in the host's memory.";
+  let description = "`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is the number of the update, which the host knows on every target.";
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, Rt_BufferType:$t, Rt_BufferType:$scratch, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling,
                        DenseI64ArrayAttr:$counts, StrAttr:$communicator, StrAttr:$reason);
   let assemblyFormat = "$buffers $counts `at` $t `exact` `until` $exact (`doubling` $doubling^)? `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitAllReduce"; }
+    int64_t getScratchBytes();
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     ::llvm::SmallVector<::mlir::StringAttr> getCommunicatorNames() { return {getCommunicatorAttr()}; }
   }];

@@ -108,6 +108,8 @@ public:
   /// `tensorRows(kUpdates, 0, 12)`.
   virtual std::string tensorRows(const std::string &table, const std::string &first,
                                  int64_t count) const = 0;
+  /// Returns whether the current update is exact (partita_rt/one_bit_shapes.h), which the host asks: `t` is the update's number.
+  virtual CallArgument exactStep(mlir::Value t, uint64_t until, uint64_t doubling) const = 0;
   /// Returns a field of the values that a step reports.
   virtual CallArgument reported(llvm::StringRef field) const = 0;
   /// Returns a kernel's scalar: a number at a pointer `{}`, times a factor.

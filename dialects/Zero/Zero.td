@@ -168,7 +168,7 @@ def Zero_QuantizeChunksOp : Zero_Blockwise<"quantize_chunks"> {
   let description = [{
     Each value's elements are cut as `reduce_scatter` cuts them: into a chunk for each rank, the last ones padded with zeros. Blocks are of `block`
     consecutive elements of a chunk, a multiple of 8, and the last one of a chunk may be shorter: no block has elements of two chunks. The scale of a block is the max of |x| in it,
-    divided by 7; a number is x / scale, rounded to nearest even, in two's complement. A block whose max is below 7 times the smallest normal
+    divided by 7; a number is x times 7 / max, rounded to nearest even, in two's complement. A block whose max is below 7 times the smallest normal
     float is zero. A NaN or an infinity makes its block's scale NaN, so that the block becomes NaN in the sum.
 
     The result's last three dimensions are receivers, senders, of which a rank is one, and bytes: for each value, its chunk's scales, as

@@ -10,7 +10,6 @@
 #include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
-#include "dialects/Rt/Target.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -118,8 +117,6 @@ private:
       if (splitsBatch(axis) && axis != "dp")
         return refuse(first) << "compresses momenta that every rank has in full, and "
                              << axis.getValue() << " shards them; use --mesh dp=N";
-    if (rt::Target::of(getOperation()).queuesWork())
-      return refuse(first) << "has no kernels for GPUs that pack signs into bits; use --target cpu";
     if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
       return refuse(first)
              << "adds gradients to momenta before their sum, and momenta have no loss "

@@ -53,8 +53,9 @@ void sendInputs(Rank &rank, int64_t microBatches);
 
 /// Runs one of the program's functions; its report and results are complete when it returns. Throws
 /// Error if a kernel has found an error (an invalid token). `meanwhile` is work for the host while
-/// the device computes; not called if the host is the device.
-void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
+/// the device computes; not called if the host is the device. Returns true if the host has issued, and counted, what the function
+/// communicates; false if a device repeats what an earlier call has issued.
+bool call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
 
 /// Stores a changed Rank::slot where reports of other ranks find it.
 void noteSlot(const Rank &rank);

@@ -36,9 +36,9 @@ def unit(pack, table):
 # What compute-sanitizer runs of the unit tests: each family of kernels once. racecheck is for those with shared memory.
 SANITIZED = [
     ("memcheck kernels", ["Norm/0.*", "Movement/0.*", "Embedding.*", "Softmax.*", "Scalars.*", "Updates.*", "CudaClassifier/2.*",
-                          "CudaFp8.Quantizes*", "ReplicaHash.*"]),
+                          "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.*"]),
     ("memcheck attention", ["Documents.*", "AttentionOnTensorCores/1.*", "AttentionByWarpGroups/1.*"]),
-    ("racecheck kernels", ["Norm/0.*", "Rows/0.*", "Rows/2.*", "Updates.*", "CudaFp8.Quantizes*", "ReplicaHash.*"]),
+    ("racecheck kernels", ["Norm/0.*", "Rows/0.*", "Rows/2.*", "Updates.*", "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.Sums*"]),
     ("racecheck attention", ["AttentionOnTensorCores/0.*", "AttentionByWarpGroups/0.*"])]
 
 

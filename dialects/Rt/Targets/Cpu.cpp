@@ -53,6 +53,9 @@ public:
                          int64_t count) const override {
     return "tensorRows(" + table + ", " + first + ", " + std::to_string(count) + ")";
   }
+  CallArgument exactStep(Value t, uint64_t until, uint64_t doubling) const override {
+    return {"isExactStep(*{}, " + std::to_string(until) + ", " + std::to_string(doubling) + ")", t};
+  }
   CallArgument reported(StringRef) const override { return "rank"; }
   std::string scalar(double factor) const override {
     return factor == 1 ? "*{}" : "*{} * " + doubleLiteral(factor);

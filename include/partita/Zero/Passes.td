@@ -219,7 +219,7 @@ def ZeroQuantizeGradientsPass : Pass<"zero-quantize-gradients", "::mlir::ModuleO
 
     Every reduce-scatter between an update of a parameter of at least two dimensions and what computes its gradient rounds in blocks of
     `block` elements (down to a multiple of 8): over one axis after another, in each micro-batch or once, as they stand. Gradients of
-    parameters whose names match a pattern of `exact`, and shards so small that a scale and a word take more than their elements, are summed exactly.
+    parameters whose names match a pattern of `exact`, and shards so small that a scale and a word take no fewer bytes than their elements, are summed exactly.
     Unlike weights in 8 bits (`zero-quantize-weights`) this is a matter of the mesh: what is rounded are a rank's terms.
 
     ```mlir

@@ -235,7 +235,7 @@ void Loop::step(int64_t number) {
   std::optional<Issued> before;
   if (first || rank.update > checkedUntil) // what a step issues may differ from here on
     before.emplace(rank);
-  call(rank, rank.stage->trainStep, [&] { gatherNext(number); });
+  bool issued = call(rank, rank.stage->trainStep, [&] { gatherNext(number); });
   rank.gradientSink = nullptr;
   if (clock) {
     clock->stop();
@@ -249,7 +249,8 @@ void Loop::step(int64_t number) {
   if (!countsSkipped)
     rank.report.skippedSteps = skipped;
   if (before) {
-    checkCensus(rank, Issued(rank).since(*before), rank.update);
+    if (issued) // what a device repeats has been checked
+      checkCensus(rank, Issued(rank).since(*before), rank.update);
     checkedUntil = endOfPhase(*rank.stage, rank.update);
   }
   if (first) {

@@ -1,12 +1,9 @@
-// Sums over ranks with one bit per element (one_bit.h).
+// Sums with one bit per element (one_bit.h), between what ranks send.
 
-#include "partita_rt/one_bit.h"
-
-#include "common/mesh/request.h"
 #include "cpu/kernels/one_bit.h"
+
 #include "cpu/kernels/vector.h"
 #include "partita_rt/kernels.h"
-#include "partita_rt/work.h"
 
 #include <cmath>
 
@@ -69,99 +66,46 @@ void addSigns(float *y, const uint8_t *bits, float scale, int64_t n) {
 }
 
 float signScale(const float *x, int64_t n) {
-  return n == 0 ? 0.0f : float(std::sqrt(sumOfSquares(x, n) / double(n)));
+  double lanes[kSignScaleLanes] = {};
+  for (int64_t block = 0; block * kSignScaleBlock < n; ++block)
+    lanes[block % kSignScaleLanes] += sumOfSquares(
+        x + block * kSignScaleBlock, std::min(kSignScaleBlock, n - block * kSignScaleBlock));
+  for (int64_t with = kSignScaleLanes / 2; with > 0; with /= 2)
+    for (int64_t lane = 0; lane < with; ++lane)
+      lanes[lane] += lanes[lane + with];
+  return n == 0 ? 0.0f : float(std::sqrt(lanes[0] / double(n)));
 }
 
 //===-- The sum
 
-namespace {
-
-/// Blocks of one scale per tensor and their bits, one for each rank.
-struct Blocks {
-  OneBitTensors tensors;
-  int ranks;
-  int64_t bytes; ///< of one
-  Blocks(OneBitTensors tensors, int ranks) : tensors(tensors), ranks(ranks), bytes(0) {
-    for (const OneBitTensor &each : tensors)
-      bytes += oneBitBytes(each.count, ranks);
-  }
-  int64_t first(const OneBitTensor &tensor, int rank) const {
-    return std::min(tensor.count, rank * oneBitChunk(tensor.count, ranks));
-  }
-  int64_t size(const OneBitTensor &tensor, int rank) const {
-    return std::min(tensor.count, (rank + 1) * oneBitChunk(tensor.count, ranks)) -
-           first(tensor, rank);
-  }
-  static float scaleAt(const uint8_t *block, size_t tensor) {
-    float scale;
-    std::memcpy(&scale, block + 4 * tensor, 4);
-    return scale;
-  }
-  static void setScale(uint8_t *block, size_t tensor, float scale) {
-    std::memcpy(block + 4 * tensor, &scale, 4);
-  }
-  /// Calls visit(tensor, its number, the offset of its bits in a block).
-  template <typename Visit> void forTensors(Visit visit) const {
-    int64_t offset = 4 * int64_t(tensors.size());
-    size_t number = 0;
-    for (const OneBitTensor &each : tensors) {
-      visit(each, number++, offset);
-      offset += oneBitBytes(each.count, ranks) - 4;
-    }
-  }
-};
-
-void exchange(Communicator &group, CollectiveKind kind, const uint8_t *from, uint8_t *to,
-              int64_t bytes, const char *why) {
-  Communicator::Request request;
-  request.kind = kind;
-  request.dtype = DType::UInt8;
-  request.why = why;
-  request.items.push_back(
-      {reinterpret_cast<const char *>(from), reinterpret_cast<char *>(to), bytes, INT64_MAX});
-  WorkScope scope(group.clock(), Work::Collectives);
-  wait(group.start(std::move(request)));
-}
-
-void sumExactly(Communicator &group, OneBitTensors tensors, const char *why) {
-  Communicator::Request request;
-  request.kind = CollectiveKind::AllReduce;
-  request.why = why;
-  for (const OneBitTensor &each : tensors)
-    request.items.push_back({reinterpret_cast<const char *>(each.values),
-                             reinterpret_cast<char *>(each.values), each.count, INT64_MAX});
-  WorkScope scope(group.clock(), Work::Collectives);
-  wait(group.start(std::move(request)));
-}
-
-/// Adds the workers' errors to the values and packs these for all servers.
-void packForServers(const Blocks &blocks, uint8_t *sent) {
+void packForServers(const OneBitBlocks &blocks, uint8_t *sent) {
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
     for (int64_t i = 0; i < tensor.count; ++i)
       tensor.values[i] += tensor.worker[i];
     float scale = signScale(tensor.values, tensor.count);
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       uint8_t *block = sent + rank * blocks.bytes;
-      Blocks::setScale(block, number, scale);
+      OneBitBlocks::setScale(block, number, scale);
       packSigns(block + offset, tensor.values + blocks.first(tensor, rank),
                 blocks.size(tensor, rank));
     }
   });
 }
 
-bool allScalesFinite(const Blocks &blocks, const uint8_t *received) {
+static bool allScalesFinite(const OneBitBlocks &blocks, const uint8_t *received) {
   bool finite = true;
   for (int rank = 0; rank < blocks.ranks; ++rank)
     for (size_t number = 0; number < blocks.tensors.size(); ++number)
-      finite &= std::isfinite(Blocks::scaleAt(received + rank * blocks.bytes, number));
+      finite &= std::isfinite(OneBitBlocks::scaleAt(received + rank * blocks.bytes, number));
   return finite;
 }
 
-/// Takes what all ranks have sent of this one's chunks, and packs their sums.
-void serve(const Blocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
-           uint8_t *served) {
+void serveSums(const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
+               uint8_t *served) {
+  if (!allScalesFinite(blocks, received))
+    return void(std::fill_n(served, blocks.bytes, uint8_t(0xff)));
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
-    float scale = Blocks::scaleAt(sent, number);
+    float scale = OneBitBlocks::scaleAt(sent, number);
     for (int64_t i = 0; i < tensor.count; ++i)
       tensor.worker[i] = tensor.values[i] - (tensor.values[i] >= 0 ? scale : -scale);
     int64_t n = blocks.size(tensor, self);
@@ -169,10 +113,10 @@ void serve(const Blocks &blocks, int self, const uint8_t *sent, const uint8_t *r
     std::copy_n(tensor.server, n, y);
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       const uint8_t *block = received + rank * blocks.bytes;
-      addSigns(y, block + offset, Blocks::scaleAt(block, number), n);
+      addSigns(y, block + offset, OneBitBlocks::scaleAt(block, number), n);
     }
     float total = signScale(y, n);
-    Blocks::setScale(served, number, total);
+    OneBitBlocks::setScale(served, number, total);
     packSigns(served + offset, y, n);
     if (std::isfinite(total))
       for (int64_t i = 0; i < n; ++i)
@@ -180,18 +124,21 @@ void serve(const Blocks &blocks, int self, const uint8_t *sent, const uint8_t *r
   });
 }
 
-void unpackSums(const Blocks &blocks, const uint8_t *received) {
+void unpackSums(const OneBitBlocks &blocks, const uint8_t *received) {
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
     std::fill_n(tensor.values, tensor.count, 0.0f);
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       const uint8_t *block = received + rank * blocks.bytes;
-      addSigns(tensor.values + blocks.first(tensor, rank), block + offset,
-               Blocks::scaleAt(block, number), blocks.size(tensor, rank));
+      float scale = OneBitBlocks::scaleAt(block, number);
+      float *values = tensor.values + blocks.first(tensor, rank);
+      int64_t n = blocks.size(tensor, rank);
+      if (std::isnan(scale))
+        std::fill_n(values, n, NAN);
+      else
+        addSigns(values, block + offset, scale, n);
     }
   });
 }
-
-} // namespace
 
 void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
                 bool exact) {
@@ -220,29 +167,6 @@ void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale,
     store(m + i, mean(load(m + i), load(sum + i)));
   if (int64_t rest = n - i)
     storePart(m + i, mean(loadPart(m + i, rest, 0), loadPart(sum + i, rest, 0)), rest);
-}
-
-void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
-                     const char *why) {
-  if (!compresses || group.size() == 1)
-    return sumExactly(group, tensors, why);
-  Blocks blocks(tensors, group.size());
-  auto *sent = static_cast<uint8_t *>(scratch);
-  uint8_t *received = sent + blocks.ranks * blocks.bytes,
-          *served = received + blocks.ranks * blocks.bytes;
-  packForServers(blocks, sent);
-  exchange(group, CollectiveKind::AllToAll, sent, received, blocks.bytes, why);
-  bool finite = allScalesFinite(blocks, received);
-  if (finite)
-    serve(blocks, group.rank(), sent, received, served);
-  else
-    std::fill_n(served, blocks.bytes, uint8_t(0xff)); // scales that are not numbers
-  exchange(group, CollectiveKind::AllGather, served, received, blocks.bytes, why);
-  if (finite)
-    unpackSums(blocks, received);
-  else
-    for (const OneBitTensor &each : tensors)
-      std::fill_n(each.values, each.count, NAN);
 }
 
 } // namespace partita_rt

@@ -3,6 +3,8 @@
 #ifndef PARTITA_RT_CPU_KERNELS_ONE_BIT_H
 #define PARTITA_RT_CPU_KERNELS_ONE_BIT_H
 
+#include "common/mesh/one_bit_blocks.h"
+
 #include <cstdint>
 
 namespace partita_rt {
@@ -14,9 +16,15 @@ void packSigns(uint8_t *bits, const float *x, int64_t n);
 /// y[i] += scale where bit i is 1, else y[i] -= scale.
 void addSigns(float *y, const uint8_t *bits, float scale, int64_t n);
 
-/// |x| / sqrt(n), the scale of the signs that is nearest to x's own norm; summed in
-/// sumOfSquares's order. 0 without elements.
+/// |x| / sqrt(n), the scale of the signs that is nearest to x's own norm; 0 without elements. Squares are summed as on GPUs: each
+/// block by sumOfSquares, the blocks by lanes (one_bit_shapes.h).
 float signScale(const float *x, int64_t n);
+
+/// Those of OneBitKernels (common/mesh/one_bit_sum.h).
+void packForServers(const OneBitBlocks &blocks, uint8_t *sent);
+void serveSums(const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
+               uint8_t *served);
+void unpackSums(const OneBitBlocks &blocks, const uint8_t *received);
 
 } // namespace partita_rt
 

@@ -93,10 +93,11 @@ std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matmuls are BLAS's here; programs for GPUs are tuned" : "";
 }
 
-void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) {
+bool call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) {
   function(rank);
   endSlots(rank);
   rank.forChannels([](ChannelEnd &end) { markEnd(end, "the end of a step"); });
+  return true;
 }
 
 } // namespace partita_rt

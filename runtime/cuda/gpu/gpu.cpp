@@ -96,9 +96,10 @@ Gpu::~Gpu() {
 }
 
 void Gpu::dropGraphs() {
-  for (auto &[function, state] : functions)
-    if (state.graph)
-      cudaGraphExecDestroy(state.graph);
+  for (auto &[function, states] : functions)
+    for (Function &state : states)
+      if (state.graph)
+        cudaGraphExecDestroy(state.graph);
   functions.clear();
 }
 
@@ -171,14 +172,27 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   return executable;
 }
 
-void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
+/// Returns the state for an update that gives the answers of an earlier one; else a new one.
+Gpu::Function &Gpu::functionOf(const Rank &rank, void (*function)(Rank &)) {
+  std::deque<Function> &states = functions[function];
+  for (Function &state : states)
+    if (std::all_of(state.asked.begin(), state.asked.end(), [&](const ExactStep &each) {
+          return isExactStep(rank.update, each.until, each.doubling) == each.isExact;
+        }))
+      return state;
+  return states.emplace_back();
+}
+
+bool Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
   setControl(rank);
-  Function &state = functions[function];
+  Function &state = functionOf(rank, function);
+  asked.clear();
   // The first call is not captured: it makes libraries load what they load late, and --grads may
   // look at its gradients. A call whose parts are timed is not a single launch.
   bool isTimed = timed > 0 && rank.step == timed && !times;
   bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock && !isTimed;
   size_t mark = transfers->begin();
+  bool issues = !asGraph || !state.graph;
   if (asGraph && !state.graph)
     state.graph = capture(rank, function);
   if (rank.clock)
@@ -191,6 +205,8 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
     callTimed(rank, function);
   else
     function(rank);
+  if (!asked.empty()) // of a graph, what its capture has asked
+    state.asked = asked;
   rank.slot = {};
   checkCuda(cudaEventRecord(computed, compute), "cudaEventRecord");
   if (meanwhile)
@@ -205,6 +221,7 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
   takeReport(rank);
   if (isTimed && rank.rank == 0)
     std::printf("%s", times->table().c_str());
+  return issues;
 }
 
 void Gpu::callTimed(Rank &rank, void (*function)(Rank &)) {

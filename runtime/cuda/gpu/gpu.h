@@ -10,6 +10,7 @@
 #include "cuda/memory/memory.h"
 #include "partita_rt/cuda/device.h"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,7 +30,7 @@ public:
 
   /// Implements the functions of common/target.h.
   void sendInputs(Rank &rank, int64_t microBatches);
-  void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
+  bool call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
   void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
   /// Returns how much less of the GPU's memory is free than before this took any.
   int64_t takenBytes() const;
@@ -43,10 +44,11 @@ public:
   Matmuls &matmuls() { return *theMatmuls; }
 
 private:
-  /// A function of the program: called directly once, then captured, then launched.
+  /// A function of the program, in the updates that give `asked` the same answers: called directly once, then captured, then launched.
   struct Function {
     int calls = 0;
     cudaGraphExec_t graph = nullptr;
+    std::vector<ExactStep> asked;
   };
   /// A host buffer for inputs; the host fills the other one while this is copied.
   struct HostInputs {
@@ -56,6 +58,7 @@ private:
     std::vector<void *> at;
     cudaEvent_t copied = nullptr; ///< after the copy to the device
   };
+  Function &functionOf(const Rank &rank, void (*function)(Rank &));
   void setControl(const Rank &rank);
   void takeReport(Rank &rank);
   cudaGraphExec_t capture(Rank &rank, void (*function)(Rank &));
@@ -76,7 +79,7 @@ private:
   std::unique_ptr<FusedAttention> attention; ///< null: own kernels do it
   std::string ownAttention;                  ///< the reason, if cuDNN was asked for
   std::unique_ptr<TransferEngine> transfers;
-  std::map<void (*)(Rank &), Function> functions;
+  std::map<void (*)(Rank &), std::deque<Function>> functions;
   int64_t timed = timedStep();       ///< the number of the timed step, or 0
   std::unique_ptr<EventTimes> times; ///< the timed step's, once it has started
 };

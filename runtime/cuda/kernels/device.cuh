@@ -1,5 +1,5 @@
 // Included by all of the runtime's kernels, in addition to what emitted ones include (launch.cuh):
-// reports of invalid indices, and the types that kernels are instantiated for.
+// reports of invalid indices, products that are rounded, and the types that kernels are instantiated for.
 
 #ifndef PARTITA_RT_CUDA_KERNELS_DEVICE_CUH
 #define PARTITA_RT_CUDA_KERNELS_DEVICE_CUH
@@ -18,6 +18,15 @@ __device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int
   fault->position = position;
   fault->table = table;
   fault->bound = bound;
+}
+
+/// A product that no addition contracts: the CPU rounds it, too.
+__device__ inline float roundedProduct(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
 }
 
 } // namespace partita_rt::cuda

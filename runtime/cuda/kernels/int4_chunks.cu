@@ -22,15 +22,6 @@ struct Chunks {
   int64_t blocks, numbers; ///< of one chunk: how many, and behind how many bytes of scales
 };
 
-/// A product that no addition contracts: the CPU rounds it, too.
-__device__ inline float roundedProduct(float a, float b) {
-#if defined(__CUDA_ARCH__)
-  return __fmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-
 template <typename X>
 __global__ void __launch_bounds__(kThreads)
     quantizeWords(int8_t *chunks, Chunks at, const X *x, int64_t n, int64_t total, int lanes) {

@@ -77,8 +77,8 @@ template void drawNormal(const Rank &, BFloat16 *, int64_t, uint64_t, uint64_t, 
 
 void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
 
-void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
-  Gpu::of(rank).call(rank, function, meanwhile);
+bool call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
+  return Gpu::of(rank).call(rank, function, meanwhile);
 }
 
 void noteSlot(const Rank &) {}

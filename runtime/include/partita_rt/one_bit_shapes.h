@@ -10,7 +10,9 @@
 namespace partita_rt {
 
 /// Elements of a server's chunk of a tensor of n elements.
-constexpr int64_t oneBitChunk(int64_t n, int64_t ranks) { return (n + ranks - 1) / ranks; }
+PARTITA_RT_HOST_DEVICE constexpr int64_t oneBitChunk(int64_t n, int64_t ranks) {
+  return (n + ranks - 1) / ranks;
+}
 
 /// Bytes of a tensor in a block: its scale and its bits.
 constexpr int64_t oneBitBytes(int64_t n, int64_t ranks) {
@@ -21,6 +23,10 @@ constexpr int64_t oneBitBytes(int64_t n, int64_t ranks) {
 constexpr int64_t oneBitScratch(int64_t blockBytes, int64_t ranks) {
   return (2 * ranks + 1) * blockBytes;
 }
+
+/// The order in which the squares of a scale are summed: blocks of so many elements; block i into lane i % kSignScaleLanes; of the lanes,
+/// the upper half into the lower one until one is left.
+constexpr int64_t kSignScaleBlock = 4096, kSignScaleLanes = 256;
 
 /// Does a step of training, numbered from 1, sum exactly? None does behind step `until`. Up to it all do, or with `doubling` k > 0 the
 /// first k of each interval: k steps, then the next k of the multiples of 2, of 4, and so on. These are the steps T_v in which 0/1 Adam

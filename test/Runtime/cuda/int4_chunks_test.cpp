@@ -6,6 +6,9 @@
 namespace partita_rt::cuda {
 namespace {
 
+/// Aligned for words, as buffers of a program are.
+using Bytes = std::vector<int8_t, AlignedAllocator<int8_t>>;
+
 template <typename X> void checkChunks(int64_t n, int64_t ranks, int64_t block, int64_t offset) {
   SCOPED_TRACE(testing::Message() << n << " over " << ranks << " by " << block << " at " << offset);
   SimulatedStream stream;
@@ -17,9 +20,9 @@ template <typename X> void checkChunks(int64_t n, int64_t ranks, int64_t block, 
     std::fill_n(numbers.begin() + block, block, 1e-44f); // and one of zeros
   }
   Tensor<X> x(numbers, offset), sum(chunk, offset), expected(chunk);
-  std::vector<int8_t> reference(static_cast<size_t>(bytes));
+  Bytes reference(static_cast<size_t>(bytes));
   partita_rt::quantizeChunks(reference.data(), before, stride, x.in(), n, chunk, ranks, block);
-  alignas(16) std::vector<int8_t> chunks(static_cast<size_t>(bytes));
+  Bytes chunks(static_cast<size_t>(bytes));
   quantizeChunks(stream, chunks.data(), before, stride, x.in(), n, chunk, ranks, block);
   EXPECT_EQ(chunks, reference);
   partita_rt::sumChunks(expected.data(), reference.data(), before, stride, chunk, ranks, block);

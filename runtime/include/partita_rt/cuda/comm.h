@@ -11,6 +11,7 @@
 
 #include "partita_rt/comm.h"
 #include "partita_rt/cuda/stream.h"
+#include "partita_rt/one_bit.h"
 
 namespace partita_rt::cuda {
 
@@ -35,6 +36,11 @@ void putShard(const Stream &stream, ShardOf shard, const T *from, T *to, int64_t
               int64_t blocks) {
   putShard(stream, shard, from, to, count, blocks, int64_t(sizeof(T)));
 }
+
+/// oneBitAllReduce, queued: signs are packed and summed on the device, with the CPU's bits. An exact sum is NCCL's. Scratch of the stream:
+/// oneBitSumScratch of the tensors' blocks (shapes.h).
+void oneBitAllReduce(const Stream &stream, Communicator &group, OneBitTensors tensors,
+                     bool compresses, void *scratch, const char *why);
 
 } // namespace partita_rt::cuda
 

@@ -2,7 +2,8 @@
 //
 // An emitted step reads and writes only device memory, so it can be captured in a CUDA graph.
 // Values that change from step to step (the rate, the step's number) are in Control, which the host
-// fills before it launches the step; the step's results are in Report, which the host reads when
+// fills before it launches the step; a step that queues other work in some updates asks for it (stepIsExact);
+// the step's results are in Report, which the host reads when
 // the step is complete.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_H
@@ -11,6 +12,7 @@
 #include "partita_rt/cuda/kernels.h"
 #include "partita_rt/program.h"
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -36,6 +38,16 @@ struct Progress {
   std::atomic<int64_t> begun{0}, complete{0}, step{0};
 };
 
+/// What a function of the program has asked of the update's number, and the answer. The host, which queues the function's work, decides by it
+/// what to queue, so a graph of the function holds for the updates that give the same answers.
+struct ExactStep {
+  int64_t until, doubling;
+  bool isExact;
+  bool operator==(const ExactStep &other) const {
+    return until == other.until && doubling == other.doubling && isExact == other.isExact;
+  }
+};
+
 /// Rank::device of a CUDA program.
 struct Device {
   Stream stream;                    ///< everything except collectives and transfers runs on it
@@ -45,7 +57,17 @@ struct Device {
   /// Streams that a captured step may fork to without anything in it waiting for them. The capture
   /// joins them at its end (side_streams.h).
   std::vector<CUstream_st *> sideStreams;
+  std::vector<ExactStep> asked; ///< by the function that is being called or captured
 };
+
+/// Is the current update exact (one_bit_shapes.h)? Notes that the function has asked.
+inline bool stepIsExact(const Rank &rank, int64_t until, int64_t doubling) {
+  ExactStep answer{until, doubling, isExactStep(rank.update, until, doubling)};
+  std::vector<ExactStep> &asked = rank.device->asked;
+  if (std::find(asked.begin(), asked.end(), answer) == asked.end())
+    asked.push_back(answer);
+  return answer.isExact;
+}
 
 } // namespace partita_rt::cuda
 

@@ -8,7 +8,7 @@
 //   * Scalars that a step computes (rate, loss scale, whether it applies) are device pointers.
 //   * Indices out of range are reported through Stream::fault.
 //   * Workspace that is not an argument is the stream's scratch memory (shapes.h).
-//   * Sums have another order than the CPU's, but the same one on every device and for every storage
+//   * Sums, but those with one bit per element, have another order than the CPU's, but the same one on every device and for every storage
 //     type: as on the CPU, a kernel with 16-bit operands is the float kernel on the same numbers,
 //     rounded once, bit for bit. Exceptions are attention on tensor cores, and the classifier's dx if
 //     the vocabulary is not a multiple of 8.
@@ -367,6 +367,15 @@ struct LossScaleReport {
 void updateScale(const Stream &stream, LossScaleReport *report, float *scale, int64_t *steps,
                  int64_t *lastOverflow, int64_t *hysteresis, int64_t *skipped, const float *finite,
                  const LossScalerOptions &options);
+
+//===-- Sums with one bit per element (partita_rt/one_bit.h) ----------------------------------===//
+
+/// The CPU's bits. `exact` is what the host knows of the step (stepIsExact in device.h).
+void oneBitTerm(const Stream &stream, float *x, const float *g, const float *m, int64_t n,
+                int ranks, Scalar beta, bool exact);
+void oneBitMean(const Stream &stream, float *m, const float *sum, int64_t n, Scalar beta,
+                Scalar scale, bool exact);
+void oneBitClip(const Stream &stream, float *factor, const float *scale, bool exact);
 
 } // namespace partita_rt::cuda
 

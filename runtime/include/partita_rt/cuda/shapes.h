@@ -7,6 +7,7 @@
 #define PARTITA_RT_CUDA_SHAPES_H
 
 #include "../host_device.h"
+#include "../one_bit_shapes.h"
 #include "../types.h"
 
 namespace partita_rt::cuda {
@@ -86,6 +87,11 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t array
 constexpr int64_t kSquareSumBlock = 4096;
 /// Scratch of squareSum for n elements.
 constexpr int64_t squareSumScratch(int64_t n) { return ceilDiv(n, kSquareSumBlock) * 8; }
+
+/// Scratch of oneBitAllReduce: whether all scales are finite, and a partial sum per block of its tensors, which have so many in all.
+constexpr int64_t kOneBitFlagBytes = 16;
+constexpr int64_t signScaleBlocks(int64_t n) { return ceilDiv(n, kSignScaleBlock); }
+constexpr int64_t oneBitSumScratch(int64_t blocks) { return kOneBitFlagBytes + blocks * 8; }
 
 /// Scratch of an emitted kernel that adds up this many squares per element, for n elements.
 constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {

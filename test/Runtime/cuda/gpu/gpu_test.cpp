@@ -110,6 +110,33 @@ TEST(Gpu, KernelsOfAStepAreTimed) {
   EXPECT_EQ(said.find("kernels", 1), std::string::npos) << said;
 }
 
+__global__ void fill(float *x, float value) { x[threadIdx.x] = value; }
+
+/// Queues other work in exact updates.
+void phased(Rank &rank) {
+  auto *x = static_cast<float *>(static_cast<void *>(rank.persistentBase));
+  bool exact = stepIsExact(rank, 6, 1);
+  PARTITA_RT_LAUNCH(fill, 1, 4, 0, rank.device->stream, x, exact ? 1.0f : 2.0f);
+  if (!exact && !stepIsExact(rank, 8, 0)) // which an exact update does not ask
+    PARTITA_RT_LAUNCH(halve, 1, 4, 0, rank.device->stream, x);
+}
+
+/// A graph is launched for the updates whose work it has, in whatever order these come.
+TEST(Gpu, AFunctionHasAGraphForEachPhase) {
+  OneGpu one;
+  one.send(1);
+  int64_t graphs = simulated::counters().graphLaunches;
+  std::string issued;
+  for (int64_t update : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3, 12}) {
+    one.rank.step = one.rank.update = update;
+    issued += call(one.rank, phased) ? 'i' : '-'; // directly, captured; or launched again
+    bool exact = update == 1 || update == 2 || update == 4;
+    EXPECT_EQ(one.result(), std::vector<float>(4, exact || update > 8 ? 1.0f : 2.0f)) << update;
+  }
+  EXPECT_EQ(simulated::counters().graphLaunches - graphs, 14 - 3);
+  EXPECT_EQ(issued, "iii-i---ii----");
+}
+
 TEST(Gpu, TheTimedStepIsANumber) {
   for (const char *wrong : {"0", "-1", "first", "2x"}) {
     setenv("PARTITA_RT_KERNEL_TIMES", wrong, 1);

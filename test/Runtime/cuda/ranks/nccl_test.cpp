@@ -28,6 +28,10 @@ public:
             int64_t full) {
     partita_rt::takeShard({group.rank(), group.size()}, from, to, count, blocks, full);
   }
+  void sum(Communicator &group, OneBitTensors tensors, bool compresses) {
+    std::vector<char> scratch(size_t(oneBitScratch(tensors, group.size())));
+    oneBitAllReduce(group, tensors, compresses, scratch.data(), "momenta");
+  }
   std::deque<Bytes> arrays;
 };
 
@@ -35,7 +39,8 @@ public:
 class DeviceArrays {
 public:
   explicit DeviceArrays(const Stream &stream)
-      : stream(stream), constant(kBytes, "constants"), data(kBytes, "arrays") {
+      : stream(stream), constant(kBytes, "constants"), data(kBytes, "arrays"),
+        blocks(kBytes, "blocks"), partials(kBytes, "scratch") {
     checkCuda(cudaMemset(data.base, kGap, kBytes), "cudaMemset");
   }
   template <typename T> T *next(const std::vector<T> &values) {
@@ -58,6 +63,12 @@ public:
   void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
             int64_t full) {
     cuda::takeShard(stream, {group.rank(), group.size()}, from, to, count, blocks, full);
+  }
+  void sum(Communicator &group, OneBitTensors tensors, bool compresses) {
+    Stream with = stream;
+    with.scratch = partials.base;
+    with.scratchBytes = kBytes;
+    cuda::oneBitAllReduce(with, group, tensors, compresses, blocks.base, "momenta");
   }
   /// Returns their contents when all work is complete; the next run begins.
   std::deque<Bytes> read() {
@@ -87,7 +98,7 @@ private:
     size_t begin, end;
   };
   const Stream &stream;
-  DeviceMemory constant, data;
+  DeviceMemory constant, data, blocks, partials;
   std::vector<Array> arrays;
   size_t cursor = 0;
 };
@@ -184,12 +195,39 @@ template <typename T, typename Arrays> void exerciseParts(Rank &rank, int axis, 
   }
 }
 
+/// Sums with one bit per element: two steps with their errors, one that a rank spoils, and an exact one.
+template <typename Arrays> void exerciseOneBit(Rank &rank, int axis, Arrays &arrays) {
+  Communicator &group = rank.group(axis);
+  int64_t size = group.size();
+  auto some = [&](int64_t n, bool spoilt = false) {
+    std::vector<float> all = values<float>(rank, n);
+    if (spoilt && group.rank() == size - 1)
+      all.back() = NAN;
+    return arrays.next(all);
+  };
+  constexpr int64_t kCounts[] = {5003, 1, 35};
+  float *workers[3], *servers[3];
+  for (int i = 0; i < 3; ++i) {
+    workers[i] = some(kCounts[i]);
+    servers[i] = some(oneBitChunk(kCounts[i], size));
+  }
+  for (int step = 0; step < 4; ++step) {
+    float *x = some(kCounts[0]), *y = some(kCounts[1]), *z = some(kCounts[2], step == 1);
+    arrays.sum(group,
+               {{x, workers[0], servers[0], kCounts[0]},
+                {y, workers[1], servers[1], kCounts[1]},
+                {z, workers[2], servers[2], kCounts[2]}},
+               /*compresses=*/step != 3);
+  }
+}
+
 template <typename Arrays> void exerciseAll(Rank &rank, Arrays &arrays) {
   for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis) {
     exercise<float>(rank, axis, arrays);
     exercise<BFloat16>(rank, axis, arrays);
     exerciseParts<BFloat16>(rank, axis, arrays);
     exerciseMoves<float>(rank, axis, arrays);
+    exerciseOneBit(rank, axis, arrays);
     exerciseMoves<BFloat16>(rank, axis, arrays);
     if (rank.program->mesh.size() > 1) // the other types once
       continue;

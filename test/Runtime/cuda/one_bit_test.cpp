@@ -1,0 +1,227 @@
+// Sums with one bit per element: what a rank sends, sums, errors and updated means are the CPU's bit for bit, over any number of ranks, of
+// tensors of all sizes, aligned or not; with numbers that are not finite too.
+
+#include "simulated.h"
+
+#include "cpu/kernels/one_bit.h"
+#include "cuda/kernels/one_bit.h"
+
+#include <functional>
+#include <utility>
+
+namespace partita_rt::cuda {
+namespace {
+
+/// Tensors, with errors, of one rank; `offset` elements behind an aligned address.
+struct Held {
+  std::vector<Tensor<float>> values, workers, servers;
+  std::vector<OneBitTensor> all;
+  Held(const std::vector<int64_t> &counts, int rank, int ranks, int64_t offset) {
+    for (int64_t n : counts) {
+      std::string name = std::to_string(rank) + "/" + std::to_string(values.size());
+      values.emplace_back(randomFloats(n, ("x" + name).c_str(), 1.0), offset);
+      workers.emplace_back(randomFloats(n, ("w" + name).c_str(), 0.1), offset);
+      servers.emplace_back(randomFloats(oneBitChunk(n, ranks), ("s" + name).c_str(), 0.1), offset);
+    }
+    for (size_t i = 0; i < counts.size(); ++i) // moved no more
+      all.push_back({values[i].data(), workers[i].data(), servers[i].data(), counts[i]});
+  }
+};
+
+/// Bytes at an odd address.
+using Bytes = std::vector<uint8_t>;
+
+/// A target's kernels.
+struct Kernels {
+  std::function<void(const OneBitBlocks &, uint8_t *)> pack;
+  std::function<void(const OneBitBlocks &, int, const uint8_t *, const uint8_t *, uint8_t *)> serve;
+  std::function<void(const OneBitBlocks &, const uint8_t *)> unpack;
+};
+
+/// What all ranks have sent, and then served.
+struct Wire {
+  std::vector<Bytes> sent;
+  Bytes served;
+};
+
+/// The sum over ranks, which exchange their blocks here.
+template <size_t... i>
+Wire sum(std::vector<Held> &ranks, const Kernels &kernels, std::index_sequence<i...>) {
+  int size = int(ranks.size());
+  Wire wire;
+  int64_t bytes = 0;
+  for (Held &each : ranks) {
+    OneBitTensors tensors = {each.all[i]...};
+    OneBitBlocks blocks(tensors, size);
+    bytes = blocks.bytes;
+    Bytes sent(size_t(bytes * size + 1), 0);
+    kernels.pack(blocks, sent.data() + 1);
+    wire.sent.push_back(sent);
+  }
+  wire.served.assign(size_t(bytes * size + 1), 0);
+  for (int self = 0; self < size; ++self) {
+    Bytes received(size_t(bytes * size + 1));
+    for (int from = 0; from < size; ++from)
+      std::copy_n(wire.sent[size_t(from)].data() + 1 + self * bytes, bytes,
+                  received.data() + 1 + from * bytes);
+    OneBitTensors tensors = {ranks[size_t(self)].all[i]...};
+    kernels.serve(OneBitBlocks(tensors, size), self, wire.sent[size_t(self)].data() + 1,
+                  received.data() + 1, wire.served.data() + 1 + self * bytes);
+  }
+  for (Held &each : ranks) {
+    OneBitTensors tensors = {each.all[i]...};
+    kernels.unpack(OneBitBlocks(tensors, size), wire.served.data() + 1);
+  }
+  return wire;
+}
+
+const Kernels kOnCpu{
+    [](const OneBitBlocks &blocks, uint8_t *sent) { partita_rt::packForServers(blocks, sent); },
+    [](const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
+       uint8_t *served) { partita_rt::serveSums(blocks, self, sent, received, served); },
+    [](const OneBitBlocks &blocks, const uint8_t *received) {
+      partita_rt::unpackSums(blocks, received);
+    }};
+
+/// On a stream with exactly the announced memory.
+Kernels onGpu(const Stream &stream) {
+  return {[&](const OneBitBlocks &blocks, uint8_t *sent) { packForServers(stream, blocks, sent); },
+          [&](const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
+              uint8_t *served) { serveSums(stream, blocks, self, sent, received, served); },
+          [&](const OneBitBlocks &blocks, const uint8_t *received) {
+            unpackSums(stream, blocks, received);
+          }};
+}
+
+/// Bit for bit; what is no number equals what is none.
+void expectSame(const std::vector<Tensor<float>> &found, const std::vector<Tensor<float>> &expected,
+                const char *what) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(found[i].marginsKept()) << what << " " << i;
+    Floats a = found[i].floats(), b = expected[i].floats();
+    for (size_t at = 0; at < a.size(); ++at)
+      if (std::isnan(a[at]) ? !std::isnan(b[at]) : std::memcmp(&a[at], &b[at], 4) != 0) {
+        ADD_FAILURE() << what << " " << i << " at " << at << ": " << a[at] << ", not " << b[at];
+        break;
+      }
+  }
+}
+
+using Change = std::function<void(std::vector<Held> &)>;
+
+/// Returns rank 0's tensors after the sum.
+template <size_t kCount>
+Held checkSum(const std::vector<int64_t> &counts, int ranks, int64_t offset,
+              const Change &change = {}, bool sameBytes = true) {
+  SCOPED_TRACE(testing::Message() << ranks << " ranks at " << offset);
+  EXPECT_EQ(counts.size(), kCount);
+  int64_t blocks = 0;
+  for (int64_t n : counts)
+    blocks += signScaleBlocks(n);
+  SimulatedStream stream(oneBitSumScratch(blocks));
+  std::vector<Held> expected, found;
+  for (std::vector<Held> *each : {&expected, &found}) {
+    for (int rank = 0; rank < ranks; ++rank)
+      each->emplace_back(counts, rank, ranks, offset);
+    if (change)
+      change(*each);
+  }
+  Wire wire = sum(expected, kOnCpu, std::make_index_sequence<kCount>()),
+       ours = sum(found, onGpu(stream), std::make_index_sequence<kCount>());
+  if (sameBytes) {
+    EXPECT_EQ(ours.sent, wire.sent);
+    EXPECT_EQ(ours.served, wire.served);
+  }
+  for (size_t rank = 0; rank < expected.size(); ++rank) {
+    expectSame(found[rank].values, expected[rank].values, "values");
+    expectSame(found[rank].workers, expected[rank].workers, "worker");
+    expectSame(found[rank].servers, expected[rank].servers, "server");
+  }
+  return std::move(found[0]);
+}
+
+TEST(OneBitOnGpu, SumsAreTheCpusBitForBit) {
+  inEveryOrder([] {
+    for (int ranks : {1, 2, 3, 4})
+      for (int64_t offset : {0, 1})
+        checkSum<6>({35, 1, 3, 4096, 4097, 20011}, ranks, offset);
+  });
+  checkSum<2>({7, 2}, 9, 0); // most chunks are empty
+}
+
+/// More than 256 blocks of a scale, and more tensors than one launch takes.
+TEST(OneBitOnGpu, ManyBlocksAndTensors) {
+  checkSum<2>({270 * 4096 + 5, 64}, 2, 0);
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < 130; ++i)
+    counts.push_back(1 + i * 37 % 101);
+  checkSum<130>(counts, 3, 0);
+}
+
+TEST(OneBitOnGpu, ZerosHaveSigns) {
+  Held sums = checkSum<2>({40, 4}, 2, 0, [](std::vector<Held> &ranks) {
+    for (Held &each : ranks)
+      for (std::vector<Tensor<float>> *some : {&each.values, &each.workers, &each.servers})
+        for (Tensor<float> &tensor : *some)
+          std::fill_n(tensor.data(), tensor.floats().size(), -0.0f);
+  });
+  for (float each : sums.values[0].floats())
+    EXPECT_FALSE(std::signbit(each));
+}
+
+/// Whatever is not finite on one rank spoils the values of all, and no error.
+TEST(OneBitOnGpu, WhatIsNotFiniteSpoilsAllValuesAndNoError) {
+  for (float wrong : {float(NAN), float(INFINITY), -float(INFINITY), 3e38f}) {
+    SCOPED_TRACE(wrong);
+    std::vector<int64_t> counts = {5000, 1, 33};
+    Held before(counts, 0, 3, 0),
+        sums = checkSum<3>(
+            counts, 3, 0, [&](std::vector<Held> &ranks) { ranks[2].values[2].data()[7] = wrong; },
+            /*sameBytes=*/std::isfinite(wrong));
+    for (const Tensor<float> &each : sums.values)
+      for (float value : each.floats())
+        EXPECT_EQ(std::isnan(value), !std::isfinite(wrong));
+    EXPECT_EQ(sums.workers[0].floats() == before.workers[0].floats(), !std::isfinite(wrong));
+    EXPECT_EQ(sums.servers[0].floats() == before.servers[0].floats(), !std::isfinite(wrong));
+  }
+}
+
+/// A server's own sum may overflow where no rank's value does.
+TEST(OneBitOnGpu, ASumThatOverflowsKeepsTheServersErrors) {
+  std::vector<int64_t> counts = {8};
+  Held before(counts, 0, 2, 0), sums = checkSum<1>(counts, 2, 0, [](std::vector<Held> &ranks) {
+                                  for (Held &each : ranks)
+                                    for (int64_t i = 0; i < 8; ++i)
+                                      each.values[0].data()[i] = 3e38f;
+                                });
+  for (float value : sums.values[0].floats())
+    EXPECT_EQ(value, INFINITY);
+  EXPECT_EQ(sums.servers[0].floats(), before.servers[0].floats());
+}
+
+TEST(OneBitOnGpu, TermsAndMeansAreTheCpusBitForBit) {
+  for (int64_t n : {1, 8, 1003})
+    for (int64_t offset : {0, 1})
+      for (bool exact : {false, true})
+        for (int ranks : {1, 3}) {
+          SimulatedStream stream;
+          std::unique_ptr<double> beta(new double(0.9));
+          std::unique_ptr<float> scale(new float(0.3f)), factor(new float(0));
+          Tensor<float> g(randomFloats(n, "g"), offset), m(randomFloats(n, "m"), offset),
+              x(n, offset), expected(n, offset);
+          partita_rt::oneBitTerm(expected.data(), g.in(), m.in(), n, ranks, 0.9, exact);
+          oneBitTerm(stream, x.data(), g.in(), m.in(), n, ranks, beta.get(), exact);
+          EXPECT_BITS(x, expected.floats());
+          oneBitTerm(stream, g.data(), g.in(), m.in(), n, ranks, 0.9, exact); // in place
+          EXPECT_BITS(g, expected.floats());
+          Tensor<float> mean(m.floats(), offset);
+          partita_rt::oneBitMean(mean.data(), x.in(), n, 0.9, 0.3f, exact);
+          oneBitMean(stream, m.data(), x.in(), n, beta.get(), scale.get(), exact);
+          EXPECT_BITS(m, mean.floats());
+          oneBitClip(stream, factor.get(), scale.get(), exact);
+          EXPECT_EQ(*factor, exact ? 0.3f : 1.0f);
+        }
+}
+
+} // namespace
+} // namespace partita_rt::cuda
