@@ -101,6 +101,8 @@ CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 CallArgument scoresOrNone(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `true` or `false`.
 CallArgument yesOrNo(bool value);
+/// `FrozenRatioOptions{...}` of these numbers, in its order.
+CallArgument frozenRatio(llvm::ArrayRef<llvm::APFloat> numbers);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
                     const llvm::APFloat &minimum);

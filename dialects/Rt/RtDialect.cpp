@@ -489,6 +489,12 @@ CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
       data);
 }
 
+CallArgument argument::frozenRatio(ArrayRef<APFloat> numbers) {
+  auto literals = llvm::map_range(
+      numbers, [](const APFloat &number) { return doubleLiteral(number.convertToDouble()); });
+  return "FrozenRatioOptions{" + llvm::join(literals, ", ") + "}";
+}
+
 CallArgument argument::scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
                               const APFloat &minimum) {
   return llvm::formatv("LossScalerOptions{{{0}, 0, {1}, {2}, {3}, {4}}", dynamic ? "true" : "false",

@@ -201,7 +201,7 @@ int64_t OneBitAllReduceOp::getScratchBytes() {
 int64_t UpdateOp::getScratchBytes() {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<UpdateKernelOp>(*this, getKernelAttr());
   auto squares = kernel ? kernel.getSquaresAttr() : ArrayAttr();
-  return squares
-             ? partita_rt::cuda::updateSquaresScratch(getN(), static_cast<int64_t>(squares.size()))
-             : 0;
+  auto largest = squares ? kernel.getLargestAttr() : ArrayAttr();
+  size_t count = squares ? squares.size() + (largest ? largest.size() : 0) : 0;
+  return partita_rt::cuda::updateSquaresScratch(getN(), static_cast<int64_t>(count));
 }

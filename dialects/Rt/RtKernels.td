@@ -427,6 +427,13 @@ def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "
   let summary = "the root of one sum of squares over that of another, within bounds: LAMB's trust ratio";
   let arguments = (ins B:$ratio, B:$squares, F64Attr:$least, F64Attr:$most);
 }
+def Rt_FrozenRatioOp : Rt_Call<"frozen_ratio", "frozenRatio",
+    ["getRatio()", "getCoefficient()", "getFactor()", "getSquares()", "getLargest()", "getT()", "orNull(getApply())",
+     "frozenRatio({getFreeze(), getLeast(), getMost(), getCoeffBeta(), getFactorMin(), getFactorMax(), getFactorThreshold()})"]> {
+  let summary = "1-bit LAMB's ratio; its states change in place (partita_rt/frozen_ratio.h)";
+  let arguments = (ins B:$ratio, B:$coefficient, B:$factor, B:$squares, B:$largest, B:$t, Optional<B>:$apply, F64Attr:$freeze, F64Attr:$least, F64Attr:$most,
+                       F64Attr:$coeff_beta, F64Attr:$factor_min, F64Attr:$factor_max, F64Attr:$factor_threshold);
+}
 def Rt_UnscaleOp : Rt_Call<"unscale", "unscale", ["getTo()", "getValue()", "getScale()"]> {
   let summary = "*to = *value / *scale";
   let arguments = (ins B:$to, B:$value, B:$scale);

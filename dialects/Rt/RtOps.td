@@ -190,14 +190,14 @@ def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
     with the suffix `_f`. `statements` are the loop's, over the elements, which have their arrays' names with the suffix `_i`.
     If the scalar `apply` is 0, only `rounded` changes; `rounding_key` and `rounding_first` give the `key` of stochastic
     rounding. With `squares` nothing changes: an array before the others receives the sums of squares of the values that it
-    names.
+    names, and with `largest` a second one the largest of each of those, which are not negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$values, TypeArrayAttr:$types, StrArrayAttr:$scalars,
                        StrArrayAttr:$prepared, StrArrayAttr:$factors, StrArrayAttr:$statements,
-                       OptionalAttr<StrArrayAttr>:$squares);
+                       OptionalAttr<StrArrayAttr>:$squares, OptionalAttr<StrArrayAttr>:$largest);
   let assemblyFormat = [{
     $sym_name $values $types `scalars` $scalars `prepares` $prepared `factors` $factors `computes` $statements
-    (`squares` $squares^)? attr-dict
+    (`squares` $squares^)? (`largest` $largest^)? attr-dict
   }];
 }
 def Rt_TensorAttr : AttrDef<Rt_Dialect, "Tensor"> {

@@ -1,6 +1,6 @@
 //===- Norms.td - norms of gradients, and scalars computed from them ------------------------------===//
 //
-// Clipping and LAMB's trust ratio. Optimizers are in Optimizers.td.
+// Clipping, and the ratios of LAMB and 1-bit LAMB. Optimizers are in Optimizers.td.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -75,12 +75,46 @@ def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
+def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, AttrSizedOperandSegments]> {
+  let summary = "1-bit LAMB's ratio, and what it keeps of a parameter: LAMB's ratio in the warm-up, then their running mean times a factor";
+  let description = [{
+    Its operands are those of its `train.onebit_lamb` except rate and ratio, as of `trust_ratio`, then two states, scalars. In the warm-up (t <= `freeze` of
+    `hyper`) the ratio is LAMB's, and `coefficient` becomes coeff_beta coefficient + (1 - coeff_beta) ratio. Afterwards the ratio is coefficient times `factor`: the
+    largest ratio of an element's frozen denominator to that of the fresh variance, for the share that the direction without decay has in the
+    norm of the direction, and 1 for the rest; within [factor_min, factor_max], and within `factor_threshold` of what it was
+    (partita_rt/frozen_ratio.h). If `apply` is 0, the states stay. DeepSpeed leaves ratios of exactly 1 out of the mean; here a ratio is left out
+    where a norm is 0.
+
+    Norms and the largest ratio are of full tensors, however these are split. Created by `optimize`; replaced with `direction_squares`, sums and maxima over
+    the axes that split the value, and `frozen_ratio` by `expand-norms`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, 0DTensorOf<[AnyFloat]>:$coefficient, 0DTensorOf<[AnyFloat]>:$factor,
+                       Optional<0DTensorOf<[AnyFloat]>>:$apply, DictionaryAttr:$hyper, F64Attr:$least, F64Attr:$most, F64Attr:$coeff_beta,
+                       F64Attr:$factor_min, F64Attr:$factor_max, F64Attr:$factor_threshold);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio, 0DTensorOf<[AnyFloat]>:$new_coefficient, 0DTensorOf<[AnyFloat]>:$new_factor);
+  let assemblyFormat = "$values `with` $coefficient `,` $factor (`if` $apply^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    /// The names of the states.
+    static constexpr ::llvm::StringLiteral kCoefficient = "coefficient", kFactor = "factor";
+    /// The optimizer whose ratio it is.
+    static constexpr ::llvm::StringLiteral kOptimizer = "onebit_lamb";
+    /// The operands of an update in `values` in front of `t`: the value, its gradient and the states.
+    static constexpr unsigned kStepNumber = 5;
+    ::mlir::Value getStepNumber() { return getValues()[kStepNumber]; }
+  }];
+}
+
 def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure, UpdateWork]> {
-  let summary = "the sums of squares of a parameter's and its direction's elements on this rank";
-  let description = "Like `square_sum`, for both. Created by `expand-norms`; becomes a kernel call.";
-  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
-  let results = (outs 1DTensorOf<[AnyFloat]>:$sums);
-  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+  let summary = "sums of squares on this rank of what a ratio is of: the elements of a parameter and of its direction";
+  let description = [{
+    Like `square_sum`, for those that the definition of `optimizer` names (`squared`); `largest` has the largest of each number of the definition's
+    list of that name, of which ranks with other shards have a max. Operands: value, gradient, the states, t and optionally scale. Created by
+    `expand-norms`; becomes a kernel call.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$optimizer, DictionaryAttr:$hyper);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$sums, Optional<1DTensorOf<[AnyFloat]>>:$largest);
+  let assemblyFormat = "$values `of` $optimizer attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_RatioOp : Train_Op<"ratio", [Pure, UpdateWork]> {
@@ -89,6 +123,18 @@ def Train_RatioOp : Train_Op<"ratio", [Pure, UpdateWork]> {
   let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
   let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
   let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_FrozenRatioOp : Train_Op<"frozen_ratio", [Pure, UpdateWork]> {
+  let summary = "1-bit LAMB's ratio, and the new values of its states, from sums of squares and the largest ratio of denominators";
+  let description = [{
+    `squares` are those of the value, of its direction, and of the direction without decay. Created by `expand-norms` (train.frozen_trust_ratio); becomes a kernel call.
+  }];
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, 1DTensorOf<[AnyFloat]>:$largest, 0DTensorOf<[AnyFloat]>:$t, 0DTensorOf<[AnyFloat]>:$coefficient,
+                       0DTensorOf<[AnyFloat]>:$factor, Optional<0DTensorOf<[AnyFloat]>>:$apply, F64Attr:$freeze, F64Attr:$least, F64Attr:$most,
+                       F64Attr:$coeff_beta, F64Attr:$factor_min, F64Attr:$factor_max, F64Attr:$factor_threshold);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio, 0DTensorOf<[AnyFloat]>:$new_coefficient, 0DTensorOf<[AnyFloat]>:$new_factor);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // PARTITA_TRAIN_NORMS

@@ -90,6 +90,29 @@ LogicalResult SquareSumOp::verify() {
   return success();
 }
 
+LogicalResult DirectionSquaresOp::verify() {
+  std::optional<RegisteredOperationName> name = findOptimizer(getContext(), getOptimizer());
+  auto *optimizer = name ? name->getInterface<OptimizerInterface>() : nullptr;
+  if (!optimizer || optimizer->getSquared().empty())
+    return emitOpError() << "of " << getOptimizerAttr() << ": no optimizer with a ratio";
+  size_t least = 3 + optimizer->getStateNames().size(); // a value, a gradient, states, t
+  if (getValues().size() != least && getValues().size() != least + 1)
+    return emitOpError() << "of " << getOptimizerAttr() << " takes " << least
+                         << " operands and perhaps a scale, not " << getValues().size();
+  auto hasSize = [](Value value, size_t size) {
+    return cast<RankedTensorType>(value.getType()).getDimSize(0) == static_cast<int64_t>(size);
+  };
+  size_t largest = optimizer->getLargest().size();
+  if (!hasSize(getSums(), optimizer->getSquared().size()) || bool(getLargest()) != (largest > 0) ||
+      (getLargest() && !hasSize(getLargest(), largest)))
+    return emitOpError() << "of " << getOptimizerAttr() << " has " << optimizer->getSquared().size()
+                         << " sums and " << largest << " maxima, not " << (*this)->getResultTypes();
+  for (Hyperparameter hyper : optimizer->getHyperparameters())
+    if (!isa_and_nonnull<FloatAttr>(getHyper().get(hyper.name)))
+      return emitOpError() << "has no number " << hyper.name;
+  return success();
+}
+
 FlatSymbolRefAttr train::updatedParameter(Operation *update) {
   Value value = update->getOperand(OptimizerInterface::kValue);
   if (StateOp master = stateReadBy(value))

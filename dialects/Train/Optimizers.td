@@ -25,8 +25,11 @@ class Train_Names<list<string> names> {
 /// formula   {target, expression}: assignments per element; a target that is neither p nor a state is a new variable
 /// scalars   scalar operands after the states, always including `rate`
 /// withMomentum  the optimizer that it becomes with a momentum, if that is another one
+/// squared   for one with the scalar `ratio`: the names, p or variables, whose sums of squares its ratio is of, before the formula's last assignment
+/// largest   {name, expression} behind these: numbers whose largest the ratio is of
 class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
-                      list<list<string>> formula, list<string> scalars = ["rate"]>
+                      list<list<string>> formula, list<string> scalars = ["rate"], list<string> squared = [],
+                      list<list<string>> largest = []>
     : Train_Op<mnemonic, [Pure, UpdateWork, ShardInterface, OptimizerInterface]> {
   let arguments = !con((ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$others),
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
@@ -36,6 +39,9 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
   let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_others);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   defvar own = !listconcat(["p"], states);
+  defvar before = !foreach(i, !range(!sub(!size(formula), 1)), formula[i]);
+  defvar last = formula[!sub(!size(formula), 1)];
+  defvar measured = !listconcat(squared, !foreach(each, largest, each[0]));
   // Definitions go to Optimizers.cpp, so that a change of a formula recompiles that file alone.
   let extraClassDeclaration = [{
     ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands(), (*this)->getNumResults()); }
@@ -45,8 +51,10 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     static ::llvm::SmallVector<::partita::train::Hyperparameter> getHyperparameters();
     static ::llvm::SmallVector<::partita::train::Assignment> getPreparations();
     static ::llvm::SmallVector<::partita::train::Assignment> getAssignments();
+    static ::llvm::SmallVector<::llvm::StringRef> getSquared();
+    static ::llvm::SmallVector<::partita::train::Assignment> getLargest();
     static void evaluateElement(::llvm::ArrayRef<double> hyper, ::llvm::ArrayRef<double> scalars,
-                                ::llvm::MutableArrayRef<double> values, double g);
+                                ::llvm::MutableArrayRef<double> values, double g, ::llvm::MutableArrayRef<double> measured);
   }];
   let extraClassDefinition = [{
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getStateNames() { return }] # Train_Names<states>.text # [{; }
@@ -57,15 +65,22 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     }
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getPreparations() { return }] # Train_Pairs<prepared>.text # [{; }
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getAssignments() { return }] # Train_Pairs<formula>.text # [{; }
+    ::llvm::SmallVector<::llvm::StringRef> $cppClass::getSquared() { return }] # Train_Names<squared>.text # [{; }
+    ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getLargest() { return }] # Train_Pairs<largest>.text # [{; }
     void $cppClass::evaluateElement([[maybe_unused]] ::llvm::ArrayRef<double> hyper_, ::llvm::ArrayRef<double> scalars_,
-                                    ::llvm::MutableArrayRef<double> values_, double g) {
+                                    ::llvm::MutableArrayRef<double> values_, double g,
+                                    [[maybe_unused]] ::llvm::MutableArrayRef<double> measured_) {
       using namespace ::partita::scalar;
   }] # !interleave(!foreach(i, !range(!size(hyper)), "[[maybe_unused]] const double " # hyper[i][0] # " = hyper_[" # i # "];"), "\n")
      # !interleave(!foreach(i, !range(!size(scalars)), "[[maybe_unused]] const double " # scalars[i] # " = scalars_[" # i # "];"), "\n")
      # !interleave(!foreach(i, !range(!size(own)), "double " # own[i] # " = values_[" # i # "];"), "\n")
      # !interleave(!foreach(each, prepared, "const double " # each[0] # " = " # each[1] # ";"), "\n")
-     # !interleave(!foreach(each, formula,
+     # !interleave(!foreach(each, before,
                    !if(!empty(!filter(name, own, !eq(name, each[0]))), "const double ", "") # each[0] # " = " # each[1] # ";"), "\n")
+     # !if(!empty(measured), "",
+           "\nif (!measured_.empty()) {\n" # !interleave(!foreach(each, largest, "const double " # each[0] # " = " # each[1] # ";"), "\n")
+           # !interleave(!foreach(i, !range(!size(measured)), "measured_[" # i # "] = " # measured[i] # ";"), "\n") # "}\n")
+     # last[0] # " = " # last[1] # ";\n"
      # !interleave(!foreach(i, !range(!size(own)), "values_[" # i # "] = " # own[i] # ";"), "\n") # [{
     }
   }];
@@ -127,7 +142,7 @@ def Train_AdagradOp : Train_Optimizer<"adagrad", ["sum"], [["epsilon", "1e-10"],
 
 def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
     !listconcat(AdamMoments, [["u", !strconcat(AdamDirection, " + decay * p")], ["p", "p - rate * ratio * u"]]),
-    ["rate", "t", "ratio"]> {
+    ["rate", "t", "ratio"], ["p", "u"]> {
   let summary = "LAMB: AdamW's direction, scaled to the parameter's norm";
   let description = [{
     You et al., arXiv 1904.00962: `ratio` is train.trust_ratio, the norm of the parameter over that of the direction.
@@ -171,6 +186,24 @@ def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     Lu et al., arXiv 2202.06009, with DeepSpeed's choices (decoupled decay; no correction without `bias_correction`), without local steps. The variance is updated in
     the exact steps by `var_update_scaler` up to step `var_freeze` (partita_rt/one_bit_shapes.h). `compressed` is 1 where in all others what takes
     the gradient's place is the ranks' averaged momentum (pass `compress-momenta`).
+  }];
+}
+
+// In the warm-up, fresh is the variance. As above, an element without a variance stays but for decay; the largest ratio is of the others, so that the
+// padding of a shard does not count.
+def Train_OneBitLambOp : Train_Optimizer<"onebit_lamb", ["m", "v", "fresh"],
+    [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"]],
+    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
+     ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
+    [["h", "select(averaged != 0.0, m + (g - m) / keep1, g)"], ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"],
+     ["fresh", "fresh + keep2 * (h * h - fresh)"], ["v", "select(frozen != 0.0, v, fresh)"],
+     ["d", "select(v > 0.0, m / (sqrt(v) + epsilon), 0.0)"], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
+    ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", "select(v > 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon), 0.0)"]]> {
+  let summary = "1-bit LAMB: LAMB whose variance and ratio stay after `freeze` steps, but for a factor, and whose momenta are then averaged with a bit per element";
+  let description = [{
+    Li et al., arXiv 2104.06069, in DeepSpeed's form: no bias correction, decoupled decay. `ratio` is train.frozen_trust_ratio. `compressed` as in 1-bit Adam;
+    where it holds, the gradient h that goes into the fresh variance is what the momentum's change says it was. A compressed sum has a scale per tensor, so the
+    numbers by which DeepSpeed multiplies momenta to make their magnitudes alike, for a scale that all share, would change nothing.
   }];
 }
 

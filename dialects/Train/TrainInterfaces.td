@@ -30,12 +30,16 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::partita::train::Assignment>", "getPreparations">,
     StaticInterfaceMethod<"The assignments for each element, in order.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getAssignments">,
+    StaticInterfaceMethod<"The names, p or variables, whose sums of squares `ratio` is of, as they are before the last assignment.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getSquared">,
+    StaticInterfaceMethod<"Assignments behind these, of numbers whose largest `ratio` is of.",
+      "::llvm::SmallVector<::partita::train::Assignment>", "getLargest">,
     StaticInterfaceMethod<[{
         Updates one element in double precision: `values` are the value and the states. `scalars` are in the order of
-        getScalarNames, `hyper` in that of getHyperparameters.
+        getScalarNames, `hyper` in that of getHyperparameters. `measured`, unless empty, receives the numbers of getSquared and getLargest.
       }], "void", "evaluateElement",
       (ins "::llvm::ArrayRef<double>":$hyper, "::llvm::ArrayRef<double>":$scalars,
-           "::llvm::MutableArrayRef<double>":$values, "double":$g)>,
+           "::llvm::MutableArrayRef<double>":$values, "double":$g, "::llvm::MutableArrayRef<double>":$measured)>,
   ];
   let extraSharedClassDeclaration = [{
     static constexpr unsigned kValue = 0, kGradient = 1;

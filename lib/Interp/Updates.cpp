@@ -1,8 +1,10 @@
 //===- Updates.cpp - optimizers, by their arithmetic of one element, and norms ----------------===//
 
+#include "dialects/Interfaces/Scalar.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "lib/Interp/Execution.h"
+#include "runtime/include/partita_rt/frozen_ratio.h"
 
 using namespace mlir;
 using namespace partita;
@@ -37,7 +39,7 @@ static void updateElements(train::OptimizerInterface update, Inputs inputs, Outp
     for (size_t state = 0; state < states; ++state)
       values[1 + state] = inputs[2 + state]->number(i);
     if (applies)
-      update.evaluateElement(hyper, scalars, values, scale * inputs[1]->number(i));
+      update.evaluateElement(hyper, scalars, values, scale * inputs[1]->number(i), {});
     for (size_t result = 0; result <= states; ++result)
       outputs[result].setNumber(i, values[result]);
     if (update.getRounded())
@@ -143,36 +145,61 @@ static LogicalResult clip(Execution &execution, train::ClipOp op, RankInputs in,
   return success();
 }
 
-/// LAMB's: the squares of a rank's shard of the value, and of the direction, which is what a step
-/// of rate and ratio 1 takes away. Operands: value, gradient, m, v, t and perhaps a scale.
-static std::pair<double, double> directionSquares(DictionaryAttr hyper, RankInputs in,
-                                                  int64_t rank) {
-  SmallVector<double> numbers;
-  for (train::Hyperparameter each : train::LambOp::getHyperparameters())
+/// Of a rank's shard of a value: the sums of squares, and the largest numbers, that an optimizer's ratio is of. Operands: value, gradient, the
+/// states, t and perhaps a scale.
+static std::pair<Tensor, Tensor> measuresOf(MLIRContext *context, StringRef kind,
+                                            DictionaryAttr hyper, RankInputs in, int64_t rank) {
+  std::optional<RegisteredOperationName> name = train::findOptimizer(context, kind);
+  auto *optimizer = name->getInterface<train::OptimizerInterface>();
+  size_t states = optimizer->getStateNames().size(), squared = optimizer->getSquared().size(),
+         largest = optimizer->getLargest().size();
+  SmallVector<double> numbers, values(1 + states), measured(squared + largest);
+  for (train::Hyperparameter each : optimizer->getHyperparameters())
     numbers.push_back(cast<FloatAttr>(hyper.get(each.name)).getValueAsDouble());
-  double scale = in.size() > 5 ? in[5][rank]->number(0) : 1;
-  double scalars[] = {1, in[4][rank]->number(0), 1};
-  std::pair<double, double> sums(0, 0);
+  double scale = in.size() > 3 + states ? in[3 + states][rank]->number(0) : 1;
+  double scalars[] = {1, in[2 + states][rank]->number(0), 1};
+  std::pair<Tensor, Tensor> result(Tensor(ArrayRef(int64_t(squared)), /*isReal=*/true),
+                                   Tensor(ArrayRef(int64_t(largest)), /*isReal=*/true));
   for (int64_t i = 0; i < in[0][rank]->size(); ++i) {
-    double before = in[0][rank]->number(i);
-    double values[] = {before, in[2][rank]->number(i), in[3][rank]->number(i)};
-    train::LambOp::evaluateElement(numbers, scalars, values, scale * in[1][rank]->number(i));
-    sums.first += before * before;
-    sums.second += (before - values[0]) * (before - values[0]);
+    values[0] = in[0][rank]->number(i);
+    for (size_t state = 0; state < states; ++state)
+      values[1 + state] = in[2 + state][rank]->number(i);
+    optimizer->evaluateElement(numbers, scalars, values, scale * in[1][rank]->number(i), measured);
+    for (size_t each = 0; each < squared; ++each)
+      result.first.setNumber(each, result.first.number(each) + measured[each] * measured[each]);
+    for (size_t each = 0; each < largest; ++each)
+      result.second.setNumber(each,
+                              scalar::max(result.second.number(each), measured[squared + each]));
   }
-  return sums;
+  return result;
 }
 
 static LogicalResult localDirectionSquares(Execution &execution, train::DirectionSquaresOp op,
                                            RankInputs in, RankOutputs out) {
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
-    auto [value, direction] = directionSquares(op.getHyper(), in, rank);
-    Tensor sums(ArrayRef<int64_t>{2}, /*isReal=*/true);
-    sums.setNumber(0, value);
-    sums.setNumber(1, direction);
+    auto [sums, largest] = measuresOf(op.getContext(), op.getOptimizer(), op.getHyper(), in, rank);
     out[0].push_back(std::make_shared<Tensor>(std::move(sums)));
+    if (op.getLargest())
+      out[1].push_back(std::make_shared<Tensor>(std::move(largest)));
   }
   return success();
+}
+
+/// The same of all ranks' shards.
+static std::pair<RankTensors, RankTensors> totalMeasures(Execution &execution, StringRef kind,
+                                                         DictionaryAttr hyper, Type type,
+                                                         RankInputs in) {
+  RankTensors sums, largest;
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    auto own = measuresOf(hyper.getContext(), kind, hyper, in, rank);
+    sums.push_back(std::make_shared<Tensor>(std::move(own.first)));
+    largest.push_back(std::make_shared<Tensor>(std::move(own.second)));
+  }
+  for (StringAttr axis : par::splittingAxes(type)) {
+    sums = sumOverGroups(execution.mesh(), axis, sums);
+    largest = maxOverGroups(execution.mesh(), axis, largest);
+  }
+  return {std::move(sums), std::move(largest)};
 }
 
 static LogicalResult ratio(Execution &execution, train::RatioOp op, RankInputs in,
@@ -186,17 +213,64 @@ static LogicalResult ratio(Execution &execution, train::RatioOp op, RankInputs i
 
 static LogicalResult totalRatio(Execution &execution, train::TrustRatioOp op, RankInputs in,
                                 RankOutputs out) {
-  auto total = [&](auto part) {
-    RankTensors local = eachRank(
-        execution, [&](int64_t rank) { return part(directionSquares(op.getHyper(), in, rank)); });
-    return overShards(execution, op.getValues().front().getType(), std::move(local));
-  };
-  RankTensors values = total([](auto sums) { return sums.first; }),
-              directions = total([](auto sums) { return sums.second; });
+  StringRef kind = train::LambOp::getOperationName().split('.').second;
+  Type type = op.getValues().front().getType();
+  RankTensors sums = totalMeasures(execution, kind, op.getHyper(), type, in).first;
   out[0] = eachRank(execution, [&](int64_t rank) {
-    return train::trustRatio(values[rank]->number(0), directions[rank]->number(0),
+    return train::trustRatio(sums[rank]->number(0), sums[rank]->number(1),
                              op.getLeast().convertToDouble(), op.getMost().convertToDouble());
   });
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// 1-bit LAMB's ratio
+//===------------------------------------------------------------------------------------------===//
+
+/// Both of a ratio's forms have bounds and states of these names.
+template <typename Op>
+static void frozenRatios(Execution &execution, Op op, double freeze, const RankTensors &sums,
+                         const RankTensors &largest, RankInputs scalars, RankOutputs out) {
+  partita_rt::FrozenRatioOptions options = {freeze,
+                                            op.getLeast().convertToDouble(),
+                                            op.getMost().convertToDouble(),
+                                            op.getCoeffBeta().convertToDouble(),
+                                            op.getFactorMin().convertToDouble(),
+                                            op.getFactorMax().convertToDouble(),
+                                            op.getFactorThreshold().convertToDouble()};
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    double squares[] = {sums[rank]->number(0), sums[rank]->number(1), sums[rank]->number(2)},
+           t = scalars[0][rank]->number(0), coefficient = scalars[1][rank]->number(0),
+           factor = scalars[2][rank]->number(0);
+    partita_rt::FrozenRatio next = partita_rt::frozenRatioOf(squares, largest[rank]->number(0), t,
+                                                             coefficient, factor, options);
+    if (scalars.size() > 3 && scalars[3][rank]->number(0) == 0)
+      next = {next.ratio, coefficient, factor};
+    double numbers[] = {next.ratio, next.coefficient, next.factor};
+    for (auto [result, number] : llvm::enumerate(numbers)) {
+      Tensor value(ArrayRef<int64_t>(), /*isReal=*/true);
+      value.setNumber(0, number);
+      out[result].push_back(std::make_shared<Tensor>(std::move(value)));
+    }
+  }
+}
+
+static LogicalResult frozenRatio(Execution &execution, train::FrozenRatioOp op, RankInputs in,
+                                 RankOutputs out) {
+  frozenRatios(execution, op, op.getFreeze().convertToDouble(), in[0], in[1], in.drop_front(2),
+               out);
+  return success();
+}
+
+static LogicalResult totalFrozenRatio(Execution &execution, train::FrozenTrustRatioOp op,
+                                      RankInputs in, RankOutputs out) {
+  size_t count = op.getValues().size();
+  auto [sums, largest] = totalMeasures(execution, op.kOptimizer, op.getHyper(),
+                                       op.getValues().front().getType(), in.take_front(count));
+  SmallVector<RankTensors> scalars = {in[op.kStepNumber]};
+  llvm::append_range(scalars, in.drop_front(count));
+  double freeze = cast<FloatAttr>(op.getHyper().get("freeze")).getValueAsDouble();
+  frozenRatios(execution, op, freeze, sums, largest, scalars, out);
   return success();
 }
 
@@ -216,4 +290,6 @@ void partita::interp::addUpdateKernels(KernelTable &table) {
   table.addRanks<train::TrustRatioOp>(totalRatio);
   table.addRanks<train::DirectionSquaresOp>(localDirectionSquares);
   table.addRanks<train::RatioOp>(ratio);
+  table.addRanks<train::FrozenTrustRatioOp>(totalFrozenRatio);
+  table.addRanks<train::FrozenRatioOp>(frozenRatio);
 }

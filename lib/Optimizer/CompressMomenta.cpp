@@ -1,6 +1,6 @@
 //===- CompressMomenta.cpp - sums of momenta, with a bit per element -------------------------===//
 //
-// What 1-bit Adam and 0/1 Adam communicate. The updates keep their arithmetic: in the steps whose
+// What 1-bit Adam, 1-bit LAMB and 0/1 Adam communicate. The updates keep their arithmetic: in the steps whose
 // sums are not exact, what takes the gradient's place is the new momentum.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -99,8 +99,9 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
 
 private:
   static InFlightDiagnostic refuse(train::OptimizerInterface update) {
-    return update->emitError() << (has(update, kVarFreeze) ? "zero-one-adam" : "onebit-adam")
-                               << " over several ranks ";
+    std::string name = update->getName().stripDialect().str();
+    llvm::replace(name, '_', '-');
+    return update->emitError() << name << " over several ranks ";
   }
 
   bool splitsBatch(StringAttr axis) const {
@@ -295,7 +296,7 @@ private:
       train::OptimizerInterface update = each.update;
       par::AllReduceOp sum = each.sum;
       sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
-      update->setAttr(optimizer::kCompressed, builder.getF64FloatAttr(1));
+      noteCompression(update);
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);
@@ -305,6 +306,18 @@ private:
         keepMomentum(update, each.momentum, made.getResults()[number], t, steps);
       sum->erase();
     }
+  }
+
+  /// Tells the update, and the ratio that it may scale by, that what takes the gradient's place is the new momentum.
+  static void noteCompression(train::OptimizerInterface update) {
+    Attribute one = OpBuilder(update).getF64FloatAttr(1);
+    update->setAttr(optimizer::kCompressed, one);
+    for (Value scalar : update.getScalarValues())
+      if (auto ratio = scalar.getDefiningOp<train::FrozenTrustRatioOp>()) {
+        NamedAttrList hyper(ratio.getHyper());
+        hyper.set(optimizer::kCompressed, one);
+        ratio.setHyperAttr(hyper.getDictionary(update->getContext()));
+      }
   }
 
   /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a

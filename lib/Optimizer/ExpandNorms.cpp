@@ -30,15 +30,17 @@ struct ExpandNorms : partita::impl::ExpandNormsPassBase<ExpandNorms> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<train::GlobalNormOp, train::TrustRatioOp>(op))
+      if (isa<train::GlobalNormOp, train::TrustRatioOp, train::FrozenTrustRatioOp>(op))
         ops.push_back(op);
     });
     norms += ops.size();
     for (Operation *op : ops) {
       if (auto norm = dyn_cast<train::GlobalNormOp>(op))
         expand(norm);
+      else if (auto ratio = dyn_cast<train::TrustRatioOp>(op))
+        expand(ratio);
       else
-        expand(cast<train::TrustRatioOp>(op));
+        expand(cast<train::FrozenTrustRatioOp>(op));
     }
   }
 
@@ -86,16 +88,56 @@ private:
     OpBuilder builder(ratio);
     SmallVector<Attribute> axes;
     llvm::append_range(axes, par::splittingAxes(ratio.getValues().front().getType()));
+    StringRef kind = train::LambOp::getOperationName().split('.').second;
     Value squares =
-        sum(builder, ratio, builder.getArrayAttr(axes), {2}, "trust ratio", [&](Type type) {
-          return train::DirectionSquaresOp::create(builder, ratio.getLoc(), type, ratio.getValues(),
-                                                   ratio.getHyper());
+        sum(builder, ratio, builder.getArrayAttr(axes), {2}, kTrustRatio, [&](Type type) {
+          return train::DirectionSquaresOp::create(builder, ratio.getLoc(), type, Type(),
+                                                   ratio.getValues(), kind, ratio.getHyper())
+              .getSums();
         });
     auto made = train::RatioOp::create(builder, ratio.getLoc(), ratio.getType(), squares,
                                        ratio.getLeast(), ratio.getMost());
     ratio.replaceAllUsesWith(made.getRatio());
     ratio.erase();
   }
+
+  /// Besides sums of squares there is a max, which axes take of their own.
+  static void expand(train::FrozenTrustRatioOp ratio) {
+    OpBuilder builder(ratio);
+    Location loc = ratio.getLoc();
+    SmallVector<Attribute> axes;
+    llvm::append_range(axes, par::splittingAxes(ratio.getValues().front().getType()));
+    par::Layout layout{{1}};
+    for (Attribute axis : axes)
+      layout.set(cast<StringAttr>(axis), par::Kind::Max);
+    auto typed = [&] {
+      return RankedTensorType::get({1}, builder.getF64Type(),
+                                   layout.encoding(builder.getContext()));
+    };
+    Value largest;
+    Value squares =
+        sum(builder, ratio, builder.getArrayAttr(axes), {3}, kTrustRatio, [&](Type type) {
+          auto made = train::DirectionSquaresOp::create(
+              builder, loc, type, typed(), ratio.getValues(), ratio.kOptimizer, ratio.getHyper());
+          largest = made.getLargest();
+          return made.getSums();
+        });
+    for (Attribute axis : axes) {
+      layout.clear(cast<StringAttr>(axis));
+      largest = par::AllReduceMaxOp::create(builder, loc, typed(), largest, cast<StringAttr>(axis),
+                                            builder.getStringAttr(kTrustRatio));
+    }
+    auto freeze = cast<FloatAttr>(ratio.getHyper().get("freeze"));
+    auto made = train::FrozenRatioOp::create(
+        builder, loc, ratio->getResultTypes(), squares, largest, ratio.getStepNumber(),
+        ratio.getCoefficient(), ratio.getFactor(), ratio.getApply(), freeze, ratio.getLeastAttr(),
+        ratio.getMostAttr(), ratio.getCoeffBetaAttr(), ratio.getFactorMinAttr(),
+        ratio.getFactorMaxAttr(), ratio.getFactorThresholdAttr());
+    ratio->replaceAllUsesWith(made->getResults());
+    ratio.erase();
+  }
+
+  static constexpr StringLiteral kTrustRatio = "trust ratio";
 
   /// Sums up a value over the axes. `make` creates it with the given type, partial over these.
   static Value sum(OpBuilder &builder, Operation *op, ArrayAttr axes, ArrayRef<int64_t> shape,

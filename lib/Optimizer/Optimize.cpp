@@ -95,6 +95,7 @@ private:
   LogicalResult settleHyperparameters(RegisteredOperationName name) {
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
+    freezesRatios = !optimizer->getLargest().empty();
     for (train::Hyperparameter each : optimizer->getHyperparameters())
       hyper[each.name] = each.usual;
     auto set = [&](StringRef option, StringRef which, double value) -> LogicalResult {
@@ -143,6 +144,41 @@ private:
     if ((biasCorrection && failed(set("bias-correction", "bias_correction", 1))) ||
         (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0))))
       return failure();
+    return settleFrozenRatios();
+  }
+
+  /// Reads what 1-bit LAMB's ratios have besides LAMB's.
+  LogicalResult settleFrozenRatios() {
+    auto refuse = [&](StringRef option, const Twine &why) {
+      return getOperation().emitError() << option << ": " << why;
+    };
+    auto read = [&](StringRef option, StringRef text, double &number,
+                    double most) -> LogicalResult {
+      if (!text.empty() && (text.getAsDouble(number) || !(number >= 0 && number <= most)))
+        return refuse(option, "'" + text + "', expected a number from 0 to " + Twine(int(most)));
+      if (!text.empty() && !freezesRatios)
+        return refuse(option, "optimizer '" + kind + "' freezes no ratio");
+      return success();
+    };
+    if (failed(read("coeff-beta", coeffBeta, keptOfMean, 1)) ||
+        failed(read("factor-threshold", factorThreshold, threshold, 1)))
+      return failure();
+    if (!factorBounds.empty() &&
+        (factorBounds.size() != 2 || !(factorBounds[0] > 0 && factorBounds[0] <= factorBounds[1])))
+      return refuse("factor-bounds", "expected two numbers, 0 < MIN <= MAX");
+    if (!factorBounds.empty() && !freezesRatios)
+      return refuse("factor-bounds", "optimizer '" + kind + "' freezes no ratio");
+    for (auto [number, bound] : llvm::enumerate(factorBounds))
+      ofFactor[number] = bound;
+    if (keptOfMean == 1)
+      return refuse("coeff-beta", "1 keeps the mean of ratios at 0; expected less");
+    double steps = hyper.count("freeze") ? hyper["freeze"] : 0;
+    if (freezesRatios && steps * (1 - keptOfMean) < 1)
+      getOperation().emitWarning() << llvm::formatv(
+          "the running mean of ratios begins with 0 and keeps {0} of itself in a step: after the "
+          "{1} of the warm-up it is {2:F0} % of their mean, and scales all later updates; use a "
+          "larger freeze-step or a smaller coeff-beta",
+          keptOfMean, int64_t(steps), 100 * (1 - std::pow(keptOfMean, steps)));
     return success();
   }
 
@@ -241,16 +277,17 @@ private:
         [&](const std::string &name) { return parameterNames.contains(name); });
   }
 
-  /// Creates a state with one 32-bit element per element of the parameter.
-  Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
-    Type type = inSingleAtLeast(update.getValue().getType());
+  /// Creates a state with one 32-bit element per element of the parameter, or of a given type.
+  Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name,
+              Type type = {}, double initial = 0) {
+    type = type ? type : inSingleAtLeast(update.getValue().getType());
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     OpBuilder outer(parameter);
     outer.setInsertionPointAfter(parameter);
     std::string symbol = stateSymbol(parameter, name);
     if (!symbols.lookup(symbol)) {
       auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::fullType(type),
-                                       APFloat(0.0), update.getParameterAttr(),
+                                       APFloat(initial), update.getParameterAttr(),
                                        builder.getStringAttr(name));
       symbols.insert(op);
       writeInitialValue(op, type);
@@ -277,7 +314,8 @@ private:
   }
 
   /// Creates a scalar of an update under construction, by name; a ratio is of the operands so far.
-  Value control(OpBuilder &builder, const OperationState &op, StringRef name) {
+  Value control(OpBuilder &builder, const OperationState &op, StringRef name,
+                train::UpdateOp update, SymbolTable &symbols) {
     if (name == "rate")
       return train::LearningRateOp::create(builder, op.location, scalar(builder));
     if (name == "t")
@@ -290,9 +328,24 @@ private:
     NamedAttrList own;
     for (auto &[key, value] : hyper)
       own.set(key, op.attributes.get(key));
-    return train::TrustRatioOp::create(builder, op.location, scalar(builder), values,
-                                       own.getDictionary(&getContext()), APFloat(bounds[0]),
-                                       APFloat(bounds[1]));
+    if (!freezesRatios)
+      return train::TrustRatioOp::create(builder, op.location, scalar(builder), values,
+                                         own.getDictionary(&getContext()), APFloat(bounds[0]),
+                                         APFloat(bounds[1]));
+    StringRef names[] = {train::FrozenTrustRatioOp::kCoefficient,
+                         train::FrozenTrustRatioOp::kFactor};
+    Type number = scalar(builder);
+    Value coefficient = state(builder, update, symbols, names[0], number),
+          factor = state(builder, update, symbols, names[1], number, 1);
+    auto ratio = train::FrozenTrustRatioOp::create(
+        builder, op.location, TypeRange{number, number, number}, values, coefficient, factor,
+        applies, own.getDictionary(&getContext()), APFloat(bounds[0]), APFloat(bounds[1]),
+        APFloat(keptOfMean), APFloat(ofFactor[0]), APFloat(ofFactor[1]), APFloat(threshold));
+    auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
+    Value kept[] = {ratio.getNewCoefficient(), ratio.getNewFactor()};
+    for (auto [name, next] : llvm::zip(names, kept))
+      train::WriteOp::create(builder, op.location, stateSymbol(parameter, name), next);
+    return ratio.getRatio();
   }
 
   /// Returns true if weight decay applies: to weights with two or more dimensions, but not to
@@ -379,7 +432,7 @@ private:
     if (group.rateScale != 1)
       op.addAttribute("rate_scale", builder.getF64FloatAttr(group.rateScale));
     for (StringRef each : optimizer->getScalarNames())
-      op.addOperands(control(builder, op, each));
+      op.addOperands(control(builder, op, each, update, symbols));
     noteFolded(parameter, group.decay);
     if (scale)
       op.addOperands(scale);
@@ -414,9 +467,11 @@ private:
   std::vector<train::StoredTensor> open;  // their parameters may have another number of dimensions
   std::vector<train::StoredTensor> parts; // their norms matter to their updates
   bool usesNorms = false;                 // the optimizer scales updates by trust ratios
+  bool freezesRatios = false;             // which it stops to compute after a warm-up
   std::map<StringRef, double> hyper;
-  double bounds[2] = {0.01, 10};              // DeepSpeed's defaults for LAMB's ratio
-  DictionaryAttr scaling;                     // of the loss, or null
+  double bounds[2] = {0.01, 10}; // DeepSpeed's defaults for LAMB's ratio
+  double keptOfMean = 0.9, threshold = 0.1, ofFactor[2] = {0.5, 4}; // and for 1-bit LAMB's
+  DictionaryAttr scaling;                                           // of the loss, or null
   Value lossScale, applies;                   // of the loss; whether the step counts
   Value scale;                                // of all gradients, or null
   llvm::StringMap<Operation *> initialWrites; // the last one of a parameter and its states

@@ -84,9 +84,13 @@ static constexpr Idle kOneMicroBatch = {
     [](const Plan &plan) { return plan.get("accumulate") == "1"; },
     "without --accumulate: one micro-batch adds nothing up"};
 static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "ratio"); },
-                                  "with this --optimizer, which is not lamb"};
-static constexpr Idle kNotOneBit = {[](const Plan &plan) { return lacks(plan, "freeze"); },
-                                    "with this --optimizer, which is not onebit-adam"};
+                                  "with this --optimizer, which is neither lamb nor onebit-lamb"};
+static constexpr Idle kNotOneBit = {
+    [](const Plan &plan) { return lacks(plan, "freeze"); },
+    "with this --optimizer, which is neither onebit-adam nor onebit-lamb"};
+static constexpr Idle kNotOneBitLamb = {
+    [](const Plan &plan) { return lacks(plan, "ratio") || lacks(plan, "freeze"); },
+    "with this --optimizer, which is not onebit-lamb"};
 static constexpr Idle kNotZeroOne = {[](const Plan &plan) { return lacks(plan, "var_freeze"); },
                                      "with this --optimizer, which is not zero-one-adam"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return lacks(plan, "momentum"); },
@@ -159,6 +163,9 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"min-loss-scale", kFixedScale},
     {"lamb-bounds", kNotLamb},
     {"freeze-step", kNotOneBit},
+    {"coeff-beta", kNotOneBitLamb},
+    {"factor-bounds", kNotOneBitLamb},
+    {"factor-threshold", kNotOneBitLamb},
     {"var-freeze-step", kNotZeroOne},
     {"var-update-scaler", kNotZeroOne},
     {"betas", kNoMoments},

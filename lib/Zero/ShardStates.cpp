@@ -132,7 +132,8 @@ private:
   }
 
   static bool needsShard(Operation *op, train::OptimizerInterface update) {
-    return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
+    return op == update ||
+           isa<train::GlobalNormOp, train::TrustRatioOp, train::FrozenTrustRatioOp>(op);
   }
 
   /// Does anything but the update need the state? A term of 1-bit Adam's sums is of the whole momentum.

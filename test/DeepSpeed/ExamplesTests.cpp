@@ -141,7 +141,7 @@ static constexpr Example kExamples[] = {
     {"1-bit Lamb",
      R"("optimizer": { "type": "OneBitLamb", "params": { "lr": 11e-3, "max_coeff": 0.3, "min_coeff": 0.01,
       "freeze_step": 1000, "cuda_aware": false, "coeff_beta": 0.9, "factor_max": 4.0, "factor_min": 0.5, "factor_threshold": 0.1 } })",
-     "the optimizer 'OneBitLamb' is not supported"},
+     "", "factor-bounds", "0.5,4"},
     {"0/1 Adam",
      R"("optimizer": { "type": "ZeroOneAdam", "params": { "lr": 1e-3, "var_freeze_step": 1000, "var_update_scaler": 16,
       "local_step_scaler": 1000, "local_step_clipper": 16 } })",

@@ -119,6 +119,8 @@ static constexpr StringLiteral kAll[] = {
     R"({"sparse_attention": {"mode": "bslongformer", "num_sliding_window_blocks": 5}})",
     R"({"sequence_parallel_size": 2})",
     R"({"optimizer": {"type": "OneBitAdam", "params": {"lr": 1e-3, "freeze_step": 100}}})",
+    R"({"optimizer": {"type": "OneBitLamb", "params": {"lr": 1e-3, "freeze_step": 100, "max_coeff": 5, "min_coeff": 0.1, "coeff_beta": 0.8,
+          "factor_max": 3, "factor_min": 0.25, "factor_threshold": 0.2}}})",
     R"({"optimizer": {"type": "ZeroOneAdam", "params": {"var_freeze_step": 100, "var_update_scaler": 4, "local_step_clipper": 1}}})",
 };
 

@@ -173,8 +173,8 @@ static constexpr ErrorCase errorCases[] = {
      "do not go with ZeRO (stage 1)"},
     {R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3}})", "1:27",
      "is \"sum\": gradients are those of the mean loss"},
-    {R"({"optimizer": {"type": "OneBitLamb"}})", "1:24",
-     "of the 1-bit optimizers there are OneBitAdam and ZeroOneAdam"},
+    {R"({"optimizer": {"type": "OneBitLamb", "params": {"factor_max": 0.1}}})", "1:62",
+     "factor_min 0.5 is above factor_max 0.1"},
     {R"({"optimizer": {"type": "ZeroOneAdam", "params": {"local_step_clipper": 2}}})", "1:72",
      "is 2: between two sums each rank would have other parameters"},
     {R"({"optimizer": {"type": "OneBitAdam", "params": {"var_freeze_step": 100}}})", "1:49",
@@ -274,6 +274,15 @@ TEST(Combinations, Options) {
   EXPECT_EQ(plan(R"({"optimizer": {"type": "Adagrad"}})", "lr"), "0.01");
   EXPECT_EQ(plan(R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 0.3}}})", "lamb-bounds"),
             "0.01,0.3");
+  EXPECT_EQ(plan(R"({"optimizer": {"type": "OneBitLamb", "params": {"factor_min": 0.25}}})",
+                 "factor-bounds"),
+            "0.25,4");
+  EXPECT_EQ(
+      plan(R"({"optimizer": {"type": "OneBitLamb", "params": {"max_coeff": 0.3}}})", "lamb-bounds"),
+      "0.01,0.3");
+  EXPECT_EQ(
+      plan(R"({"optimizer": {"type": "OneBitLamb", "params": {"coeff_beta": 0.8}}})", "coeff-beta"),
+      "0.8");
   EXPECT_EQ(plan(R"({"optimizer": {"type": "Adam", "params": {"bias_correction": false}}})",
                  "no-bias-correction"),
             "true");

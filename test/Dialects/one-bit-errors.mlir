@@ -111,3 +111,35 @@ func.func @fewer_than_none(%scale: tensor<f32>, %t: tensor<f32>) {
   return
 }
 }
+
+// -----
+
+func.func @ratio_of_none(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{of "adamw": no optimizer with a ratio}}
+  %0 = train.direction_squares %x, %x, %x, %x, %t of "adamw" {hyper = {}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> tensor<2xf64>
+  return
+}
+
+// -----
+
+func.func @too_few_states(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{of "onebit_lamb" takes 6 operands and perhaps a scale, not 5}}
+  %0:2 = train.direction_squares %x, %x, %x, %x, %t of "onebit_lamb" {hyper = {}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> (tensor<3xf64>, tensor<1xf64>)
+  return
+}
+
+// -----
+
+func.func @no_max(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{of "onebit_lamb" has 3 sums and 1 maxima, not 'tensor<3xf64>'}}
+  %0 = train.direction_squares %x, %x, %x, %x, %x, %t of "onebit_lamb" {hyper = {}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> tensor<3xf64>
+  return
+}
+
+// -----
+
+func.func @no_hyperparameters(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{has no number beta1}}
+  %0 = train.direction_squares %x, %x, %x, %x, %t of "lamb" {hyper = {}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> tensor<2xf64>
+  return
+}

@@ -6,6 +6,7 @@
 // RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta | FileCheck %s --check-prefix=BF16
 // RUN: sed 's/f32/f64/g' %s > %t.f64.mlir && not partita-opt %t.f64.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=F64
 // RUN: partita-opt %s --optimize="kind=zero-one-adam var-freeze-step=20 var-update-scaler=4 clip=1" --compress-momenta=stage=1 | FileCheck %s --check-prefix=DOUBLING
+// RUN: partita-opt %s --optimize="kind=onebit-lamb freeze-step=10" --compress-momenta=stage=1 --zero-shard-states=stage=1 --canonicalize --expand-norms | FileCheck %s --check-prefix=LAMB
 // RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
 // ZERO: error: onebit-adam over several ranks compresses what each rank has of every gradient, in full; use --zero-stage 0 or 1, not 2
 
@@ -93,6 +94,16 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
 // DOUBLING: par.one_bit_clip {{.*}} exact until 20 doubling 4
 // DOUBLING: train.zero_one_adam {{.*}}compressed = 1.0{{.*}}var_freeze = 2.000000e+01{{.*}}var_update_scaler = 4.0
 // DOUBLING: par.one_bit_mean {{.*}} exact until 20 doubling 4
+
+// 1-bit LAMB's ratio is of shards, and what it takes for the gradient is the momentum. A parameter that no sum compresses has its gradient.
+// LAMB: %[[Y:.*]]:6 = par.one_bit_all_reduce
+// LAMB: %[[G:.*]] = zero.shard %[[Y]]#0 over "dp"
+// LAMB: %[[SUMS:.*]], %[[LARGEST:.*]] = train.direction_squares %{{.*}}, %[[G]], {{.*}} of "onebit_lamb" {hyper = {{.*}}compressed = 1.0{{.*}} -> (tensor<3xf64, #par.place<[3], partial [dp]>>, tensor<1xf64, #par.place<[1], max [dp]>>)
+// LAMB: %[[SUM:.*]] = par.all_reduce %[[SUMS]] over "dp" because "trust ratio"
+// LAMB: %[[MAX:.*]] = par.all_reduce_max %[[LARGEST]] over "dp" because "trust ratio"
+// LAMB: %[[R:.*]], %{{.*}}, %{{.*}} = train.frozen_ratio %[[SUM]], %[[MAX]],
+// LAMB: train.onebit_lamb %{{.*}}, %[[G]], {{.*}} %[[R]] {{.*}}compressed = 1.0
+// LAMB: train.direction_squares {{.*}} of "onebit_lamb" {hyper = {{.*}}compressed = 0.0
 
 // CHECK-LABEL: func.func @init
 // CHECK: %[[I:.*]] = train.initial_value @w.worker {{.*}}: tensor<1x4x5xf32, #par.place<[2 @dp, 4, 5]>>

@@ -1,13 +1,15 @@
-// 1-bit Adam and 0/1 Adam by the calls that a program makes, on the gradients of test/Golden/make_onebit_adam.py, over -n ranks.
-// Prints a JSON array of what that script, or make_zero_one_adam.py, writes for as many ranks, and the bytes of each kind of collective.
+// 1-bit Adam, 1-bit LAMB and 0/1 Adam by the calls that a program makes, on the gradients of test/Golden/make_onebit_adam.py, over -n ranks.
+// Prints a JSON array of what that script, make_onebit_lamb.py or make_zero_one_adam.py writes for as many ranks, and the bytes of each kind of collective.
 // Modes:
 //     partita_rt_one_bit RANKS          results
 //     partita_rt_one_bit RANKS zero-one results of 0/1 Adam
+//     partita_rt_one_bit RANKS lamb     results of 1-bit LAMB
 //     partita_rt_one_bit RANKS exact    in the warm-up, a sum has allReduce's bits
 //     partita_rt_one_bit RANKS spoilt   a rank's NaN in one tensor: all values NaN, all errors kept
 
 #include "common/mesh/launch.h"
 #include "common/run_options.h"
+#include "partita_rt/kernels.h"
 #include "partita_rt/one_bit.h"
 
 #include <algorithm>
@@ -27,12 +29,15 @@ constexpr int kSteps = 50;
 struct Algorithm {
   int64_t until, doubling;
   std::vector<int> shown;
+  bool isLamb = false;
   bool isExact(int step) const { return isExactStep(int64_t(step), until, doubling); }
   bool isShown(int step) const {
     return std::find(shown.begin(), shown.end(), step) != shown.end();
   }
 };
-const Algorithm kOneBit{10, 0, {1, 10, 11, kSteps}}, kZeroOne{30, 4, {1, 4, 5, 6, 30, 31, kSteps}};
+const Algorithm kOneBit{10, 0, {1, 10, 11, kSteps}}, kZeroOne{30, 4, {1, 4, 5, 6, 30, 31, kSteps}},
+    kLamb{10, 0, {1, 10, 11, 15, kSteps}, true};
+const FrozenRatioOptions kRatio{10, 0.01, 10, 0.9, 0.5, 4, 0.1};
 constexpr double kRate = 1e-2, kDecay = 0.1, kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
 
 float number(int64_t step, int64_t rank, int64_t tensor, int64_t i) {
@@ -44,10 +49,11 @@ float number(int64_t step, int64_t rank, int64_t tensor, int64_t i) {
 struct Tensor {
   const char *name;
   int64_t number, n, chunk;
-  std::vector<float> p, m, v, worker, server, x;
+  std::vector<float> p, m, v, fresh, worker, server, x;
+  float coefficient = 0, factor = 1; // of 1-bit LAMB
   Tensor(const char *name, int64_t number, int64_t n, int64_t ranks)
       : name(name), number(number), n(n), chunk(oneBitChunk(n, ranks)), p(size_t(n)), m(size_t(n)),
-        v(size_t(n)), worker(size_t(n)), server(size_t(chunk)), x(size_t(n)) {
+        v(size_t(n)), fresh(size_t(n)), worker(size_t(n)), server(size_t(chunk)), x(size_t(n)) {
     for (int64_t i = 0; i < n; ++i)
       p[size_t(i)] = ::number(0, 0, number, i);
   }
@@ -65,6 +71,26 @@ struct Tensor {
       v[i] += of.isExact(step) ? float(1 - kBeta2) * (x[i] * x[i] - v[i]) : 0.0f;
       p[i] -= float(kRate) * (m[i] / (std::sqrt(v[i]) + float(kEpsilon)) + float(kDecay) * p[i]);
     }
+  }
+  void updateByLamb(int step, const Algorithm &of) {
+    std::vector<float> u(x.size());
+    double squares[3] = {}, largest = 0;
+    float t = float(step), keep = float(1 - kBeta1), ratio;
+    for (size_t i = 0; i < x.size(); ++i) {
+      float h = of.isExact(step) ? x[i] : m[i] + (x[i] - m[i]) / keep;
+      m[i] = of.isExact(step) ? m[i] + keep * (x[i] - m[i]) : x[i];
+      fresh[i] += float(1 - kBeta2) * (h * h - fresh[i]);
+      v[i] = of.isExact(step) ? fresh[i] : v[i];
+      float root = std::sqrt(v[i]) + float(kEpsilon), d = m[i] / root;
+      u[i] = d + float(kDecay) * p[i];
+      largest = std::max(largest, double(root / (std::sqrt(fresh[i]) + float(kEpsilon))));
+      squares[0] += double(p[i]) * double(p[i]);
+      squares[1] += double(u[i]) * double(u[i]);
+      squares[2] += double(d) * double(d);
+    }
+    frozenRatio(&ratio, &coefficient, &factor, squares, &largest, &t, nullptr, kRatio);
+    for (size_t i = 0; i < x.size(); ++i)
+      p[i] -= float(kRate) * ratio * u[i];
   }
   OneBitTensor summed() { return {x.data(), worker.data(), server.data(), n}; }
 };
@@ -85,13 +111,18 @@ void train(Rank &rank, const Algorithm &of) {
     b.share(step, of, rank);
     oneBitAllReduce(*rank.world, both, !of.isExact(step), scratch.data(), "momenta");
     for (Tensor *each : {&w, &b}) {
-      each->update(step, of);
+      of.isLamb ? each->updateByLamb(step, of) : each->update(step, of);
       if (!of.isShown(step) || rank.rank != 0)
         continue;
       std::printf("%s{\"step\": %d, \"tensor\": \"%s\", ", step == 1 && each == &w ? "[" : "", step,
                   each->name);
       print("p", each->p, each->n, ", ");
-      print("m", each->m, each->n, of.doubling ? ", " : "},\n");
+      print("m", each->m, each->n, of.doubling || of.isLamb ? ", " : "},\n");
+      if (of.isLamb) {
+        print("fresh", each->fresh, each->n, ", ");
+        print("coefficient", {each->coefficient}, 1, ", ");
+        print("factor", {each->factor}, 1, "},\n");
+      }
       if (of.doubling)
         print("v", each->v, each->n, "},\n");
     }
@@ -209,7 +240,7 @@ int main(int argc, char **argv) {
       return spoilt(rank);
     if (mode == "many")
       return many(rank);
-    train(rank, mode == "zero-one" ? kZeroOne : kOneBit);
+    train(rank, mode == "zero-one" ? kZeroOne : mode == "lamb" ? kLamb : kOneBit);
   });
   if (error.empty())
     return 0;

@@ -1,6 +1,7 @@
 // Kernels of sums with one bit per element, against loops over elements.
 
 #include "cpu/kernels/one_bit.h"
+#include "partita_rt/kernels.h"
 #include "partita_rt/one_bit.h"
 #include "reference.h"
 
@@ -84,6 +85,64 @@ TEST(OneBit, exactStepsAreThoseOfDoublingIntervals) {
   }
   EXPECT_TRUE(isExactStep(10.0f, 10, 0));
   EXPECT_FALSE(isExactStep(11.0f, 10, 0));
+}
+
+const FrozenRatioOptions kRatio{10, 0.5, 2, 0.75, 0.25, 3, 0.5}; // 10 steps of warm-up
+
+TEST(OneBit, ratioOfTheWarmUpIsLambs) {
+  double squares[] = {9, 4, 1};
+  FrozenRatio next = frozenRatioOf(squares, 7, 10, 1, 0.5, kRatio);
+  EXPECT_EQ(next.ratio, 1.5);
+  EXPECT_EQ(next.coefficient, 0.75 * 1 + 0.25 * 1.5);
+  EXPECT_EQ(next.factor, 0.5);
+  double large[] = {100, 4, 1}, small[] = {0.01, 4, 1};
+  EXPECT_EQ(frozenRatioOf(large, 7, 1, 0, 1, kRatio).ratio, 2);
+  EXPECT_EQ(frozenRatioOf(small, 7, 1, 0, 1, kRatio).coefficient, 0.25 * 0.5);
+  for (double infinite : {double(INFINITY), double(NAN)}) {
+    double none[] = {0, 4, 1}, other[] = {9, infinite, 1}; // neither counts
+    for (const double *each : {none, other}) {
+      EXPECT_EQ(frozenRatioOf(each, 7, 1, 1.25, 1, kRatio).ratio, 1);
+      EXPECT_EQ(frozenRatioOf(each, 7, 1, 1.25, 1, kRatio).coefficient, 1.25);
+    }
+  }
+}
+
+TEST(OneBit, ratioAfterTheWarmUpIsTheMeanTimesAFactor) {
+  auto factor = [](double direction, double plain, double largest, double last) {
+    double squares[] = {9, direction, plain};
+    FrozenRatio next = frozenRatioOf(squares, largest, 11, 1.25, last, kRatio);
+    EXPECT_EQ(next.coefficient, 1.25);
+    if (!std::isnan(direction))
+      EXPECT_EQ(next.ratio, 1.25 * next.factor);
+    return next.factor;
+  };
+  EXPECT_EQ(factor(4, 4, 1.25, 1), 1.25);  // without decay
+  EXPECT_EQ(factor(4, 1, 1.25, 1), 1.125); // half of the direction is decay
+  EXPECT_EQ(factor(4, 9, 1.25, 1), 1.25);  // decay opposes it
+  EXPECT_EQ(factor(4, 4, 2, 1), 1.5);      // by half of the last one at most
+  EXPECT_EQ(factor(4, 4, 0.1, 1), 0.5);
+  EXPECT_EQ(factor(4, 4, 9, 2.5), 3); // bounds
+  EXPECT_EQ(factor(4, 4, 0.1, 0.3), 0.25);
+  EXPECT_EQ(factor(4, 0, 0, 1.25), 1);    // no element has a variance
+  EXPECT_EQ(factor(0, 0, 1.25, 1), 1.25); // nor a direction
+  EXPECT_EQ(factor(NAN, 4, 1.25, 1.5), 1.5);
+  double squares[] = {9, 4, 4};
+  EXPECT_EQ(frozenRatioOf(squares, 1.25, 11, 0, 1, kRatio).ratio, 1.25); // no ratio to freeze
+}
+
+TEST(OneBit, statesOfASkippedStepStay) {
+  double squares[] = {9, 4, 1}, largest = 1.25;
+  float ratio = 0, coefficient = 1, factor = 1, t = 10, apply = 0;
+  frozenRatio(&ratio, &coefficient, &factor, squares, &largest, &t, &apply, kRatio);
+  EXPECT_EQ(coefficient, 1);
+  apply = 1;
+  frozenRatio(&ratio, &coefficient, &factor, squares, &largest, &t, &apply, kRatio);
+  EXPECT_EQ(ratio, 1.5f);
+  EXPECT_EQ(coefficient, 1.125f);
+  t = 11;
+  frozenRatio(&ratio, &coefficient, &factor, squares, &largest, &t, nullptr, kRatio);
+  EXPECT_EQ(factor, 1.125f);
+  EXPECT_EQ(ratio, 1.125f * 1.125f);
 }
 
 } // namespace

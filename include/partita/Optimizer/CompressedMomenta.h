@@ -8,7 +8,7 @@
 
 namespace partita::optimizer {
 
-/// The hyperparameter of an optimizer that can take compressed sums of momenta (1-bit Adam, 0/1 Adam); 1 where an
+/// The hyperparameter of an optimizer that can take compressed sums of momenta (1-bit Adam, 1-bit LAMB, 0/1 Adam); 1 where an
 /// update does (pass compress-momenta).
 inline constexpr llvm::StringLiteral kCompressed = "compressed";
 

@@ -32,7 +32,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb, onebit_adam, zero_one_adam">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb, onebit_adam, onebit_lamb, zero_one_adam">,
     ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); default: the optimizer's own">,
     Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; default: the optimizer's own">,
     Option<"momentum", "momentum", "double", "0.0", "momentum of sgd, in [0, 1)">,
@@ -41,8 +41,11 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 stochastically, which keeps their mean">,
-    ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; default: 0.01,10">,
-    Option<"freezeStep", "freeze-step", "int64_t", "0", "last step of onebit_adam's warm-up; 0: the optimizer's own">,
+    ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb and onebit_lamb; default: 0.01,10">,
+    Option<"freezeStep", "freeze-step", "int64_t", "0", "last step of the warm-up of onebit_adam and onebit_lamb; 0: the optimizer's own">,
+    Option<"coeffBeta", "coeff-beta", "std::string", "", "what onebit_lamb's running mean of ratios keeps of itself in a step, in [0, 1); default: 0.9">,
+    ListOption<"factorBounds", "factor-bounds", "double", "min and max of onebit_lamb's factor of that mean after the warm-up; default: 0.5,4">,
+    Option<"factorThreshold", "factor-threshold", "std::string", "", "by what share of itself that factor may change in a step, in [0, 1]; default: 0.1">,
     Option<"varFreezeStep", "var-freeze-step", "int64_t", "0", "last step in which zero_one_adam may update the variance; 0: the optimizer's own">,
     Option<"varUpdateScaler", "var-update-scaler", "int64_t", "0", "its updates of the variance at each interval of 1, 2, 4, ... steps; 0: the optimizer's own">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
@@ -53,7 +56,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
 }
 
 def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
-  let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam or 0/1 Adam";
+  let summary = "sums momenta with a bit per element where the optimizer is 1-bit Adam, 1-bit LAMB or 0/1 Adam";
   let description = [{
     Phase: optimize.
 
@@ -63,7 +66,7 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
     compresses its shard. Gradients are clipped in exact steps alone (`par.one_bit_clip`); in the others the norm of their sum is not known. Gradients in
     16 bits are widened to float32 before. With 0/1 Adam (Lu et al., arXiv 2202.06009) exact steps, which update the variance, come back ever more
-    rarely (`doubling`) up to the last one. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
+    rarely (`doubling`) up to the last one. 1-bit LAMB (Li et al., arXiv 2104.06069) sums as 1-bit Adam does; its ratios are told of `compressed` too. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"
@@ -102,6 +105,9 @@ def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
     %2 = par.all_reduce %1 over "tp" because "norm of the gradients"
     %norm = train.norm %0, %2 of [@w, @u, @c]
     ```
+
+    Of LAMB's and 1-bit LAMB's ratios the same: `train.direction_squares` with sums of squares, and for 1-bit LAMB a max, over the axes that split
+    the value, and `train.ratio` or `train.frozen_ratio` of their results.
   }];
   let statistics = [Statistic<"norms", "norms", "norms and trust ratios that became local sums">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::pipe::PipeDialect"];

@@ -8,12 +8,14 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kType = "optimizer.type",
-                               kClipper = "optimizer.params.local_step_clipper";
+                               kClipper = "optimizer.params.local_step_clipper",
+                               kFactorMax = "optimizer.params.factor_max",
+                               kFactorMin = "optimizer.params.factor_min";
 static constexpr Key kOptimizerRows[] = {
     {"optimizer", block, "null", Obeyed, "how to update parameters"},
     {kType, text, "null", Obeyed,
      "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's code), "
-     "SGD, Lion, Adagrad, Lamb, OneBitAdam, ZeroOneAdam, in any case of letters; OneBitLamb, the "
+     "SGD, Lion, Adagrad, Lamb, OneBitAdam, OneBitLamb, ZeroOneAdam, in any case of letters; the "
      "mu-parametrized ones and Muon are refused"},
     {"optimizer.legacy_fusion", boolean, "false", NoEffect,
      "updates are compiled with the program"},
@@ -40,9 +42,9 @@ static constexpr Key kOptimizerRows[] = {
     {"optimizer.params.dampening", number(0, 1), "0", Refused, "SGD's momentum is not dampened"},
     {"optimizer.params.nesterov", boolean, "false", Obeyed, "--nesterov, for SGD with momentum"},
     {"optimizer.params.max_coeff", number(0), "10.0", Obeyed,
-     "upper bound in --lamb-bounds, for Lamb"},
+     "upper bound in --lamb-bounds, for Lamb and OneBitLamb"},
     {"optimizer.params.min_coeff", number(0), "0.01", Obeyed,
-     "lower bound in --lamb-bounds, for Lamb"},
+     "lower bound in --lamb-bounds, for Lamb and OneBitLamb"},
     {"optimizer.params.eps_inside_sqrt", boolean, "false", Refused,
      "epsilon is added to the root of the second moment"},
     {"optimizer.params.max_grad_norm", number(0), "0", Obeyed,
@@ -51,13 +53,14 @@ static constexpr Key kOptimizerRows[] = {
     {"optimizer.params.lr_decay", number(0), "0", Refused,
      "Adagrad's rate does not decay by itself; give a \"scheduler\""},
     {"optimizer.params.freeze_step", integer(1), "100000", Obeyed,
-     "--freeze-step, for OneBitAdam: the last step of the warm-up (DeepSpeed's first call only "
+     "--freeze-step, for OneBitAdam and OneBitLamb: the last step of the warm-up (DeepSpeed's first call only "
      "initializes states, so that its step is one behind)",
      "--freeze-step, else 100000"},
     {"optimizer.params.cuda_aware", boolean, "false", NoEffect,
-     "of OneBitAdam and ZeroOneAdam: bits are sent as all other data"},
+     "of OneBitAdam, OneBitLamb and ZeroOneAdam: bits are sent as all other data"},
     {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", NoEffect,
-     "of OneBitAdam and ZeroOneAdam: the run chooses how ranks communicate (threads, MPI, sockets)"},
+     "of OneBitAdam, OneBitLamb and ZeroOneAdam: the run chooses how ranks communicate (threads, "
+     "MPI, sockets)"},
     {"optimizer.params.var_freeze_step", integer(1), "100000", Obeyed,
      "--var-freeze-step, for ZeroOneAdam: the last step that may update the variance (DeepSpeed's "
      "first call only initializes states, so that its step is one behind)",
@@ -71,10 +74,14 @@ static constexpr Key kOptimizerRows[] = {
      "of ZeroOneAdam, the most local steps between two sums: 1, also if absent, since more is "
      "refused (DeepSpeed's 16 counts from step var_freeze_step + local_step_scaler on)",
      "1"},
-    {"optimizer.params.coeff_beta", number(0, 1), "0.9", Part, "of 1-bit Lamb"},
-    {"optimizer.params.factor_max", number(0), "4.0", Part, "of 1-bit Lamb"},
-    {"optimizer.params.factor_min", number(0), "0.5", Part, "of 1-bit Lamb"},
-    {"optimizer.params.factor_threshold", number(0), "0.1", Part, "of 1-bit Lamb"},
+    {"optimizer.params.coeff_beta", number(0, 1), "0.9", Obeyed,
+     "--coeff-beta, for OneBitLamb: what the running mean of the warm-up's ratios keeps of itself",
+     "--coeff-beta, else 0.9"},
+    {kFactorMax, number(0), "4.0", Obeyed, "upper bound in --factor-bounds, for OneBitLamb"},
+    {kFactorMin, number(0), "0.5", Obeyed, "lower bound in --factor-bounds, for OneBitLamb"},
+    {"optimizer.params.factor_threshold", number(0, 1), "0.1", Obeyed,
+     "--factor-threshold, for OneBitLamb: by what share of itself the factor may change in a step",
+     "--factor-threshold, else 0.1"},
     {"optimizer.params.muon_lr", number(0), "0.001", Part, "of Muon"},
     {"optimizer.params.adam_lr", number(0), "0.001", Part, "of Muon"},
     {"optimizer.params.ns_method", text, "\"gram\"", Part, "of Muon"},
@@ -94,10 +101,8 @@ struct Type {
 static constexpr StringLiteral kAdamParams =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
     "max_grad_norm";
-static constexpr StringLiteral kOneBit =
-                                   "of the 1-bit optimizers there are OneBitAdam and ZeroOneAdam",
-                               kMu =
-                                   "mu-parametrization scales rates by the shape of each parameter";
+static constexpr StringLiteral kMu =
+    "mu-parametrization scales rates by the shape of each parameter";
 static constexpr Type kTypes[] = {
     {"adam", "adamw", kAdamParams},
     {"adamw", "adamw", kAdamParams},
@@ -110,7 +115,10 @@ static constexpr Type kTypes[] = {
     {"onebitadam", "onebit-adam",
      "lr|betas|eps|weight_decay|bias_correction|freeze_step|cuda_aware|comm_backend_name|"
      "eps_inside_sqrt|max_grad_norm|amsgrad"},
-    {"onebitlamb", "", kOneBit},
+    {"onebitlamb", "onebit-lamb",
+     "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|freeze_step|coeff_beta|"
+     "factor_max|factor_min|factor_threshold|cuda_aware|comm_backend_name|eps_inside_sqrt|"
+     "max_grad_norm|amsgrad"},
     {"zerooneadam", "zero-one-adam",
      "lr|betas|eps|weight_decay|bias_correction|var_freeze_step|var_update_scaler|"
      "local_step_scaler|local_step_clipper|cuda_aware|comm_backend_name|eps_inside_sqrt|"
@@ -187,15 +195,20 @@ static bool resolveNumber(Resolver &r, StringRef name, StringRef option, StringR
   return r.settle(path, option, initial.empty() ? usual : initial, text);
 }
 
-static bool resolveLamb(Resolver &r) {
-  constexpr StringLiteral most = "optimizer.params.max_coeff", least = "optimizer.params.min_coeff";
+/// Sets an option of two bounds, of which the file gives one or both.
+static bool resolveBounds(Resolver &r, StringRef least, StringRef most, StringRef option) {
   if (!r.has(most) && !r.has(least))
     return true;
   StringRef path = r.has(most) ? most : least;
   if (r.real(least) > r.real(most))
-    return r.fail(path, "min_coeff " + numberText(r.real(least)) + " is above max_coeff " +
-                            numberText(r.real(most)));
-  return r.set(path, "lamb-bounds", numberText(r.real(least)) + "," + numberText(r.real(most)));
+    return r.fail(path, least.rsplit('.').second + " " + numberText(r.real(least)) + " is above " +
+                            most.rsplit('.').second + " " + numberText(r.real(most)));
+  return r.set(path, option, numberText(r.real(least)) + "," + numberText(r.real(most)));
+}
+
+static bool resolveLamb(Resolver &r) {
+  return resolveBounds(r, "optimizer.params.min_coeff", "optimizer.params.max_coeff",
+                       "lamb-bounds");
 }
 
 static bool resolveRate(Resolver &r, StringRef initial) {
@@ -219,12 +232,16 @@ static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool se
   return true;
 }
 
-/// Sets what OneBitAdam and ZeroOneAdam have besides Adam's parameters.
-static bool resolveOneBit(Resolver &r, bool isZeroOne) {
+/// Sets what the 1-bit optimizers have besides Adam's or Lamb's parameters.
+static bool resolveOneBit(Resolver &r, const Type &type) {
   constexpr StringLiteral corrects = "optimizer.params.bias_correction";
-  r.idle(corrects, isZeroOne ? "ZeroOneAdam corrects no biases, whatever it says"
-                             : "OneBitAdam corrects no biases, whatever it says");
-  if (!isZeroOne)
+  r.idle(corrects, r.word(kType) + " corrects no biases, whatever it says");
+  if (type.name == "onebitlamb" &&
+      (!resolveLamb(r) || !resolveNumber(r, "coeff_beta", "coeff-beta", "", "0.9") ||
+       !resolveBounds(r, kFactorMin, kFactorMax, "factor-bounds") ||
+       !resolveNumber(r, "factor_threshold", "factor-threshold", "", "0.1")))
+    return false;
+  if (type.name != "zerooneadam")
     return resolveNumber(r, "freeze_step", "freeze-step", "", "100000");
   if (r.isGiven(kClipper) && r.real(kClipper) > 1)
     return r.fail(kClipper, r.name(kClipper) + " is " + numberText(r.real(kClipper)) +
@@ -268,8 +285,8 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (type->name == "onebitadam" || type->name == "zerooneadam") {
-    if (!resolveOneBit(r, type->name == "zerooneadam"))
+  if (is_contained(known, "comm_backend_name")) {
+    if (!resolveOneBit(r, *type))
       return false;
   } else if (is_contained(known, corrects.rsplit('.').second) &&
              !resolveSwitch(r, corrects, "no-bias-correction", false))

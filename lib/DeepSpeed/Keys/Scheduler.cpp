@@ -207,8 +207,9 @@ static bool checkOneCycle(Resolver &r) {
     return r.fail(high, "cycle_max_lr " + numberText(r.real(high)) + " is below cycle_min_lr " +
                             numberText(r.real(low)));
   std::string optimizer = StringRef(r.word("optimizer.type")).lower();
-  bool hasBetas = optimizer.empty() || optimizer == "null" || optimizer == "adam" ||
-                  optimizer == "adamw" || optimizer == "lamb" || optimizer == "lion";
+  constexpr StringLiteral withBetas[] = {"",     "null",       "adam",       "adamw",      "lamb",
+                                         "lion", "onebitadam", "onebitlamb", "zerooneadam"};
+  bool hasBetas = is_contained(withBetas, StringRef(optimizer));
   if (!r.flag(momentum) || hasBetas)
     return true;
   StringRef path = r.has(momentum) ? StringRef(momentum) : StringRef(kType);

@@ -169,11 +169,12 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   OpBuilder b(kernel);
   SmallVector<Type> types;
   SmallVector<std::string> names;
-  ArrayAttr squares = kernel.getSquaresAttr();
-  if (squares) {
-    names.push_back("sums");
-    types.push_back(cppPointer(b.getF64Type()));
-  }
+  ArrayAttr squares = kernel.getSquaresAttr(), largest = kernel.getLargestAttr();
+  for (auto [list, name] : {std::pair(squares, "sums"), std::pair(largest, "largest")})
+    if (list) {
+      names.push_back(name);
+      types.push_back(cppPointer(b.getF64Type()));
+    }
   for (auto [i, name, type] : llvm::enumerate(kernel.getValues(), kernel.getTypes())) {
     names.push_back(cast<StringAttr>(name).getValue().str());
     bool isRead = squares || i + 1 == kernel.getValues().size();
@@ -204,9 +205,12 @@ void rt::convertKernel(UpdateKernelOp kernel) {
     line(text);
   for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())
     line("const float " + name + "_f = float(" + name + ");");
-  int64_t count = squares ? static_cast<int64_t>(squares.size()) : 0;
+  int64_t count = squares ? static_cast<int64_t>(squares.size()) : 0,
+          most = largest ? static_cast<int64_t>(largest.size()) : 0;
   for (int64_t sum = 0; sum < count; ++sum) // sixteen lanes in a fixed order, as in vector.h
     line("double lanes" + Twine(sum) + "[16] = {0};");
+  for (int64_t max = 0; max < most; ++max)
+    line("float most" + Twine(max) + "[16] = {0};");
   if (!squares)
     line("#pragma GCC ivdep");
   line("for (int64_t i = 0; i < n; ++i) {");
@@ -216,11 +220,21 @@ void rt::convertKernel(UpdateKernelOp kernel) {
     StringRef element = cast<StringAttr>(squares[sum]).getValue();
     line("  lanes" + Twine(sum) + "[i % 16] += double(" + element + ") * double(" + element + ");");
   }
+  for (int64_t max = 0; max < most; ++max) {
+    std::string lane = "most" + std::to_string(max) + "[i % 16]";
+    line("  " + lane + " = maximum(" + lane + ", " + cast<StringAttr>(largest[max]).getValue() +
+         ");");
+  }
   line("}");
   for (int64_t sum = 0; sum < count; ++sum) {
     line("double total" + Twine(sum) + " = 0;");
     line("for (double lane : lanes" + Twine(sum) + ") total" + Twine(sum) + " += lane;");
     line("sums[" + Twine(sum) + "] = total" + Twine(sum) + ";");
+  }
+  for (int64_t max = 0; max < most; ++max) {
+    line("largest[" + Twine(max) + "] = 0;");
+    line("for (float lane : most" + Twine(max) + ") largest[" + Twine(max) +
+         "] = double(maximum(float(largest[" + Twine(max) + "]), lane));");
   }
   emitc::ReturnOp::create(b, kernel.getLoc(), Value());
   kernel.erase();

@@ -155,7 +155,8 @@ namespace {
 class CudaUpdate {
 public:
   explicit CudaUpdate(UpdateKernelOp kernel)
-      : kernel(kernel), made(kernel), squares(kernel.getSquaresAttr()) {
+      : kernel(kernel), made(kernel), squares(kernel.getSquaresAttr()),
+        largest(kernel.getLargestAttr()) {
     for (auto [name, type] : llvm::zip(kernel.getValues(), kernel.getTypes()))
       values.push_back({cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue()});
     llvm::append_range(scalars, kernel.getScalars().getAsValueRange<StringAttr>());
@@ -188,6 +189,8 @@ public:
   }
 
 private:
+  size_t most() const { return largest ? largest.size() : 0; }
+
   void printScalars() {
     std::string list;
     for (StringRef scalar : scalars)
@@ -227,7 +230,7 @@ private:
   std::string parameters() const {
     std::string text = byChance ? "int64_t i" : "int64_t";
     if (squares)
-      text += ", double (&sums)[" + std::to_string(squares.size()) + "]";
+      text += ", double (&sums)[" + std::to_string(squares.size() + most()) + "]";
     for (auto [i, value] : llvm::enumerate(values))
       text += (squares || i + 1 == values.size() ? ", float " : ", float &") + value.first.str();
     return text;
@@ -257,6 +260,11 @@ private:
       for (auto [i, element] : llvm::enumerate(squares.getAsValueRange<StringAttr>()))
         made.line("      sums[" + Twine(i) + "] += double(" + element + ") * double(" + element +
                   ");");
+    for (size_t i = 0; i < most(); ++i) {
+      std::string slot = "sums[" + std::to_string(squares.size() + i) + "]";
+      made.line("      " + slot + " = fmax(" + slot + ", double(" +
+                cast<StringAttr>(largest[i]).getValue() + "));");
+    }
   }
 
   /// Powers are of the step's number, for which update.cuh has a shortcut.
@@ -312,6 +320,8 @@ private:
   void printFunction() {
     if (squares)
       made.argument(cppPointer(made.b.getF64Type()), "sums");
+    if (largest)
+      made.argument(cppPointer(made.b.getF64Type()), "largest");
     std::string operands = addOperands(), list;
     made.argument(made.b.getI64Type(), "n");
     for (StringRef scalar : scalars) {
@@ -319,14 +329,16 @@ private:
       list += (list.empty() ? "" : ", ") + scalar.str();
     }
     std::string step = UpdateAllOp::stepOf(made.name) + "{" + list + "}";
-    made.addFunction(made.name, squares ? "sumSquares<" + std::to_string(squares.size()) +
-                                              ">(stream, sums, n, " + step + operands + ");"
-                                        : "updateElements(stream, n, " + step + operands + ");");
+    std::string measures = "sumSquares<" + std::to_string(squares ? squares.size() : 0) + ", " +
+                           std::to_string(most()) + ">(stream, sums, " +
+                           (largest ? "largest" : "nullptr") + ", n, ";
+    made.addFunction(made.name,
+                     (squares ? measures : "updateElements(stream, n, ") + step + operands + ");");
   }
 
   mutable UpdateKernelOp kernel;
   CudaKernel made;
-  ArrayAttr squares;
+  ArrayAttr squares, largest;
   SmallVector<std::pair<StringRef, Type>> values;
   SmallVector<StringRef> scalars;
   bool applies, byChance, rounds;

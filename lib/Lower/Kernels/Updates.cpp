@@ -88,9 +88,10 @@ struct UpdateText {
   bool hasScale = false, hasPredicate = false;
 
   /// Writes all arrays but the gradient's; with `squares` nothing but the sums of these elements'
-  /// squares.
+  /// squares, and the largest of those of `largest`.
   UpdateKernelOp build(OpBuilder &b, ArrayRef<train::Assignment> preparations,
-                       ArrayRef<train::Assignment> assignments, ArrayRef<StringRef> squares = {}) {
+                       ArrayRef<train::Assignment> assignments, ArrayRef<StringRef> squares = {},
+                       ArrayRef<StringRef> largest = {}) {
     for (StringRef value : values)
       if (value != rounded)
         statements.push_back("float " + element(value) + " = " +
@@ -103,8 +104,10 @@ struct UpdateText {
     SmallVector<std::string> prepared;
     for (const train::Assignment &each : preparations)
       prepared.push_back(("const double " + each.target + " = " + each.expression + ";").str());
-    SmallVector<std::string> summed =
-        llvm::map_to_vector(squares, [](StringRef name) { return element(name); });
+    auto elements = [&](ArrayRef<StringRef> names) {
+      return names.empty() ? ArrayAttr()
+                           : strings(b, SmallVector<std::string>(llvm::map_range(names, element)));
+    };
     if (hasScale)
       scalars.push_back("scale");
     if (hasPredicate)
@@ -114,7 +117,7 @@ struct UpdateText {
     return UpdateKernelOp::create(b, b.getUnknownLoc(), "kernel", b.getStrArrayAttr(values),
                                   b.getArrayAttr(types), b.getStrArrayAttr(scalars),
                                   strings(b, prepared), strings(b, factors), strings(b, statements),
-                                  squares.empty() ? ArrayAttr() : strings(b, summed));
+                                  elements(squares), elements(largest));
   }
 
 private:
@@ -335,43 +338,84 @@ struct Norm : KernelInterface::ExternalModel<Norm, train::NormOp> {
   }
 };
 
-/// The direction is that of train.lamb: its assignments but for the last one, which takes the step.
+/// An optimizer's assignments but for the last one, which takes the step; then what is measured of them.
 struct DirectionSquares
     : KernelInterface::ExternalModel<DirectionSquares, train::DirectionSquaresOp> {
-  StringRef resultName(Operation *, unsigned) const { return "lengths"; }
+  StringRef resultName(Operation *, unsigned result) const {
+    return result == 0 ? "lengths" : "largest";
+  }
   LogicalResult lower(Operation *op, Lowering &l) const {
     if (failed(checkFloats(op, op->getOperand(1))))
       return failure();
     auto squares = cast<train::DirectionSquaresOp>(op);
+    std::optional<RegisteredOperationName> name =
+        train::findOptimizer(op->getContext(), squares.getOptimizer());
+    auto *optimizer = name->getInterface<train::OptimizerInterface>();
     UpdateText text;
-    text.values = {"p", "m", "v", "g"};
-    for (unsigned operand : {0, 2, 3, 1})
+    text.values.push_back("p");
+    llvm::append_range(text.values, optimizer->getStateNames());
+    text.values.push_back("g");
+    unsigned step = 2 + optimizer->getStateNames().size();
+    SmallVector<unsigned> arrays = {0};
+    llvm::append_range(arrays, llvm::seq(2u, step));
+    arrays.push_back(1);
+    SmallVector<Value> values = {l.result(0)}, pointers = {l.operand(step)};
+    if (squares.getLargest())
+      values.push_back(l.result(1));
+    for (unsigned operand : arrays) {
       text.types.push_back(TypeAttr::get(getElementTypeOrSelf(op->getOperand(operand))));
+      values.push_back(l.operand(operand));
+    }
     text.scalars = {"t"};
-    text.hasScale = op->getNumOperands() > 5;
+    text.hasScale = op->getNumOperands() > step + 1;
     llvm::BumpPtrAllocator memory;
     llvm::StringSaver saver(memory);
     SmallVector<StringRef> scalars = {scalarText(l, 1, saver)};
-    for (train::Hyperparameter each : train::LambOp::getHyperparameters()) {
+    for (train::Hyperparameter each : optimizer->getHyperparameters()) {
       text.scalars.push_back(each.name);
       auto value = cast<FloatAttr>(squares.getHyper().get(each.name));
       scalars.push_back(hyperText(l, each.name, value.getValueAsDouble(), saver));
     }
-    SmallVector<Value> values = {l.result(0), l.operand(0), l.operand(2), l.operand(3),
-                                 l.operand(1)},
-                       pointers = {l.operand(4)};
     if (text.hasScale) {
       scalars.push_back(scalarText(l, 1, saver));
-      pointers.push_back(l.operand(5));
+      pointers.push_back(l.operand(step + 1));
     }
     OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
-    SmallVector<train::Assignment> direction = train::LambOp::getAssignments();
+    SmallVector<train::Assignment> direction = optimizer->getAssignments(),
+                                   largest = optimizer->getLargest();
     direction.pop_back();
-    UpdateKernelOp kernel =
-        text.build(atTop, train::LambOp::getPreparations(), direction, {"p", "u"});
-    l.create<UpdateOp>(l.shared.kernel(kernel, "lamb_squares").getValue(), values, pointers,
-                       Value(), l.elements(op->getOperand(0)), l.builder.getStrArrayAttr(scalars),
-                       /*tile=*/0, /*parameterOnHost=*/false, /*rounds=*/false);
+    llvm::append_range(direction, largest);
+    UpdateKernelOp kernel = text.build(
+        atTop, optimizer->getPreparations(), direction, optimizer->getSquared(),
+        llvm::map_to_vector(largest, [](const train::Assignment &each) { return each.target; }));
+    l.create<UpdateOp>(
+        l.shared.kernel(kernel, (squares.getOptimizer() + "_squares").str()).getValue(), values,
+        pointers, Value(), l.elements(op->getOperand(0)), l.builder.getStrArrayAttr(scalars),
+        /*tile=*/0, /*parameterOnHost=*/false, /*rounds=*/false);
+    return success();
+  }
+};
+
+/// Its states change in place.
+struct FrozenRatio : KernelInterface::ExternalModel<FrozenRatio, train::FrozenRatioOp> {
+  static constexpr unsigned kFirstState = 3; // among operands; among results 1
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 0 ? SmallVector<unsigned>{} : SmallVector<unsigned>{kFirstState + result - 1};
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return result == 0   ? "ratio"
+           : result == 1 ? train::FrozenTrustRatioOp::kCoefficient
+                         : train::FrozenTrustRatioOp::kFactor;
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto ratio = cast<train::FrozenRatioOp>(op);
+    Value coefficient = inheriting(l, 1, kFirstState), factor = inheriting(l, 2, kFirstState + 1);
+    l.create<rt::FrozenRatioOp>(l.result(0), coefficient, factor, l.buffer(ratio.getSquares()),
+                                l.buffer(ratio.getLargest()), l.buffer(ratio.getT()),
+                                ratio.getApply() ? l.buffer(ratio.getApply()) : Value(),
+                                ratio.getFreezeAttr(), ratio.getLeastAttr(), ratio.getMostAttr(),
+                                ratio.getCoeffBetaAttr(), ratio.getFactorMinAttr(),
+                                ratio.getFactorMaxAttr(), ratio.getFactorThresholdAttr());
     return success();
   }
 };
@@ -432,6 +476,7 @@ void rt::attachUpdates(MLIRContext *context) {
   train::ClipOp::attachInterface<Clip>(*context);
   train::DirectionSquaresOp::attachInterface<DirectionSquares>(*context);
   train::RatioOp::attachInterface<Ratio>(*context);
+  train::FrozenRatioOp::attachInterface<FrozenRatio>(*context);
   train::StepNumberOp::attachInterface<StepNumber>(*context);
   train::RandomKeyOp::attachInterface<RandomKey>(*context);
   train::LearningRateOp::attachInterface<LearningRate>(*context);

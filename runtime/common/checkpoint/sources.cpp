@@ -190,7 +190,7 @@ Source Sources::ofState(const OptimizerState &state, const Parameter &parameter)
   }
   if (isError(state))
     return ofError(state, fullShape(state, parameter.globalShape));
-  Source own = found(state.name, state.dtype, parameter.globalShape);
+  Source own = found(state.name, state.dtype, fullShape(state, parameter.globalShape));
   states += own.dtype != state.dtype;
   return own;
 }

@@ -14,7 +14,7 @@ static void *dataIfHeld(const Rank &rank, const Tensor &tensor, const StageSet &
 
 Shape fullShape(const OptimizerState &state, const Shape &parameter) {
   if (state.rows == 0)
-    return parameter;
+    return state.localShape.rank == 0 ? Shape{} : parameter;
   Shape full;
   full.rank = parameter.rank + 1;
   full.dims[0] = state.rows;

@@ -42,6 +42,18 @@ void trustRatio(float *ratio, const double *squares, double least, double most) 
   *ratio = both ? float(std::min(std::max(value / direction, least), most)) : 1.0f;
 }
 
+void frozenRatio(float *ratio, float *coefficient, float *factor, const double *squares,
+                 const double *largest, const float *t, const float *apply,
+                 const FrozenRatioOptions &options) {
+  FrozenRatio next =
+      frozenRatioOf(squares, *largest, double(*t), double(*coefficient), double(*factor), options);
+  *ratio = float(next.ratio);
+  if (apply && *apply == 0)
+    return;
+  *coefficient = float(next.coefficient);
+  *factor = float(next.factor);
+}
+
 void clipScale(float *scale, const float *norm, double maxNorm) {
   double length = double(*norm);
   if (!(length < double(INFINITY)))

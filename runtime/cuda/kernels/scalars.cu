@@ -67,6 +67,18 @@ __global__ void computeTrustRatio(float *ratio, const double *squares, double le
   *ratio = both ? float(fmin(fmax(value / direction, least), most)) : 1.0f;
 }
 
+__global__ void computeFrozenRatio(float *ratio, float *coefficient, float *factor,
+                                   const double *squares, const double *largest, const float *t,
+                                   const float *apply, FrozenRatioOptions options) {
+  FrozenRatio next =
+      frozenRatioOf(squares, *largest, double(*t), double(*coefficient), double(*factor), options);
+  *ratio = float(next.ratio);
+  if (apply && *apply == 0)
+    return;
+  *coefficient = float(next.coefficient);
+  *factor = float(next.factor);
+}
+
 __global__ void writeNumber(int64_t *number, int64_t value) { *number = value; }
 
 __global__ void writeStepNumber(float *number, const Control *control) {
@@ -147,6 +159,13 @@ void report(const Stream &stream, int64_t *field, const float *value) {
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most) {
   PARTITA_RT_LAUNCH(computeTrustRatio, 1, 1, 0, stream, ratio, squares, least, most);
+}
+
+void frozenRatio(const Stream &stream, float *ratio, float *coefficient, float *factor,
+                 const double *squares, const double *largest, const float *t, const float *apply,
+                 const FrozenRatioOptions &options) {
+  PARTITA_RT_LAUNCH(computeFrozenRatio, 1, 1, 0, stream, ratio, coefficient, factor, squares,
+                    largest, t, apply, options);
 }
 
 void unscale(const Stream &stream, float *to, const float *value, const float *scale) {

@@ -23,6 +23,7 @@
 #include "partita_rt/attention.h"
 #include "partita_rt/float_or.h"
 #include "partita_rt/fp8.h"
+#include "partita_rt/frozen_ratio.h"
 #include "partita_rt/half.h"
 #include "partita_rt/loss_scaler.h"
 #include "partita_rt/tensors.h"
@@ -422,6 +423,11 @@ void clipScale(float *scale, const float *norm, double maxNorm);
 /// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 if one of them is 0
 /// (LAMB's trust ratio, arXiv 1904.00962).
 void trustRatio(float *ratio, const double *squares, double least, double most);
+
+/// 1-bit LAMB's ratio (frozen_ratio.h) of step *t; *coefficient and *factor are updated, unless there is an *apply and it is 0. squares[3], largest[1].
+void frozenRatio(float *ratio, float *coefficient, float *factor, const double *squares,
+                 const double *largest, const float *t, const float *apply,
+                 const FrozenRatioOptions &options);
 
 //===-- Loss scaling ------------------------------------------------------------------------===//
 

@@ -193,7 +193,7 @@ struct Parameter {
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
-  Shape localShape;
+  Shape localShape; ///< without dimensions: a number that all ranks that hold the parameter have
   Splits splits;
   int64_t offset;
   Home home = Home::Device;

@@ -1,7 +1,7 @@
-"""1-bit Adam, or 0/1 Adam, from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
+"""1-bit Adam, 1-bit LAMB or 0/1 Adam from end to end: a compiled program against the interpreter of the program that the passes made, in double precision; threads
 against MPI; a resumed run against one that was not interrupted, and on another mesh.
 
-    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [zero-one] [OPTION...]
+    one_bit_adam.py MODEL.onnx FOLDER MESH [then=MESH] [zero-one|lamb] [OPTION...]
 """
 import os
 import sys
@@ -16,8 +16,9 @@ import partita_data  # noqa: E402
 model, folder, mesh, *more = sys.argv[1:]
 other, more = (more[0][5:], more[1:]) if more and more[0].startswith("then=") else ("", more)
 STEPS, SAVED, FREEZE, BATCH, LENGTH, RATE = 6, 4, 2, 4, 8, "0.001"
-kind = ["zero-one-adam", "--var-freeze-step", 4, "--var-update-scaler", 1] if "zero-one" in more else ["onebit-adam", "--freeze-step", FREEZE]
-more = [word for word in more if word != "zero-one"]
+KINDS = {"zero-one": ["zero-one-adam", "--var-freeze-step", 4, "--var-update-scaler", 1], "lamb": ["onebit-lamb", "--freeze-step", FREEZE, "--coeff-beta", 0.5]}
+kind = next((KINDS[word] for word in more if word in KINDS), ["onebit-adam", "--freeze-step", FREEZE])
+more = [word for word in more if word not in KINDS]
 accumulate = int(more[more.index("--accumulate") + 1]) if "--accumulate" in more else 1
 OPTIONS = ["--dim", f"batch={BATCH}", "--dim", f"sequence={LENGTH}", "--optimizer", *kind, "--lr", RATE, "--eps", "0.01"]
 tokens = np.random.default_rng(0).integers(0, 64, 4000).astype("uint16")
@@ -72,7 +73,7 @@ kinds = {name: name.rsplit(".", 1)[1] for name in interpreted}
 assert sum(np.any(saved[name]) for name in saved if kinds[name] == "worker") > 20
 if "bfloat16" in more:  # the interpreter rounds nothing: losses are all that may be compared
     assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-3), (losses("threads"), losses("interpreted"))
-    assert all(saved[name].dtype == np.float32 for name in saved if kinds[name] in ("m", "v", "master", "worker", "server"))
+    assert all(saved[name].dtype == np.float32 for name in saved if kinds[name] in ("m", "v", "fresh", "coefficient", "factor", "master", "worker", "server"))
 else:
     # All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those
     # of its chunk along a bit: a few tensors may have such a one.

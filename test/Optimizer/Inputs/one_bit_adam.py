@@ -1,7 +1,7 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
-algorithm in numpy (test/Golden/make_onebit_adam.py, make_zero_one_adam.py), from the same start and with the same gradients; clipped in exact steps if a norm is given.
+algorithm in numpy (test/Golden/make_onebit_adam.py, make_onebit_lamb.py, make_zero_one_adam.py), from the same start and with the same gradients; clipped in exact steps if a norm is given.
 
-    one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one] [corrected]]]
+    one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one|lamb] [corrected]]]
 
 corrected: the moments are divided by the sum of their weights, as Adam's are.
 """
@@ -14,12 +14,13 @@ sys.path[:0] = [os.path.join(os.environ["PARTITA_SOURCE"], "test", folder) for f
 import checkpoints  # noqa: E402
 from commands import call  # noqa: E402
 import make_onebit_adam as golden  # noqa: E402
+import make_onebit_lamb as onebit_lamb  # noqa: E402
 import make_zero_one_adam as zero_one  # noqa: E402
 
 folder, ranks, clip, zero = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or [0])[0]), int((sys.argv[4:] or [0])[0])
-isZeroOne, isCorrected = "zero-one" in sys.argv, "corrected" in sys.argv
+isZeroOne, isLamb, isCorrected = "zero-one" in sys.argv, "lamb" in sys.argv, "corrected" in sys.argv
 exact = zero_one.variance_steps() if isZeroOne else set(range(1, golden.FREEZE + 1))
-kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-adam freeze-step={golden.FREEZE}"
+kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-{'lamb' if isLamb else 'adam'} freeze-step={golden.FREEZE}"
 if isCorrected:
     kind += " bias-correction=true"
 SHAPES = {"w": (5, 7), "b": (3,)}
@@ -90,8 +91,14 @@ class ZeroOne(zero_one.Tensor):
         super().__init__(start.astype(float).ravel(), ranks, golden.DECAY if start.ndim > 1 else 0)
 
 
+def tensor_of(start):
+    if isLamb:
+        return onebit_lamb.Tensor(start.astype(float).ravel(), ranks, golden.DECAY if start.ndim > 1 else 0)
+    return ZeroOne(start) if isZeroOne else OneBit(start)
+
+
 start, end = interpret(1, 0), interpret(golden.STEPS, golden.RATE)
-tensors, clipped = {name: ZeroOne(start[name]) if isZeroOne else OneBit(start[name]) for name in SHAPES}, 0
+tensors, clipped = {name: tensor_of(start[name]) for name in SHAPES}, 0
 for step in range(1, golden.STEPS + 1):
     local = {name: [rank.astype(float) for rank in gradients[name][step - 1]] for name in SHAPES}
     norm = numpy.sqrt(sum(numpy.square(numpy.mean(local[name], axis=0)).sum() for name in SHAPES))
@@ -99,10 +106,12 @@ for step in range(1, golden.STEPS + 1):
     updates = len([each for each in exact if each <= step])
     correction = (1 / (1 - golden.BETA1**step), 1 / (1 - golden.BETA2**updates)) if isCorrected else (1, 1)
     for name in SHAPES:
-        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1, correction)
+        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1, *([] if isLamb else [correction]))
 assert clipped in ((len(exact) - 1, len(exact)) if clip else (0,)), clipped
 for name, tensor in tensors.items():
     error = numpy.abs(end[name].ravel() - tensor.p).max() / numpy.abs(tensor.p).max()
     moved = numpy.abs(tensor.p - start[name].ravel().astype(float)).max()
     assert error < 1e-6 and moved > 0.01, (name, error, moved)
+    kept = {key: (float(end[f"{name}.{key}"]), getattr(tensor, key)) for key in ("coefficient", "factor") if isLamb}
+    assert all(abs(got - right) < 1e-6 for got, right in kept.values()), (name, kept)
 print("the published algorithm's parameters")

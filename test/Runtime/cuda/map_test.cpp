@@ -259,7 +259,8 @@ TEST(Updates, Squares) {
     inEveryOrder([&] {
       SimulatedStream stream(updateSquaresScratch(n, 2));
       double sums[2] = {-1, -1};
-      sumSquares<2>(stream, sums, n, squares_step{&scale}, each(pOf.in()), each(gOf.in()));
+      sumSquares<2, 0>(stream, sums, nullptr, n, squares_step{&scale}, each(pOf.in()),
+                       each(gOf.in()));
       for (int i = 0; i < 2; ++i) {
         EXPECT_NEAR(sums[i], expected[i], 1e-12 * expected[i]);
         if (first[i] != -1) {

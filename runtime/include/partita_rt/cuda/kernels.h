@@ -344,6 +344,9 @@ void firstNonfinite(const Stream &stream, int32_t *report, const double *sums,
 void clipScale(const Stream &stream, float *scale, const float *norm, Scalar maxNorm);
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most);
+void frozenRatio(const Stream &stream, float *ratio, float *coefficient, float *factor,
+                 const double *squares, const double *largest, const float *t, const float *apply,
+                 const FrozenRatioOptions &options);
 void unscale(const Stream &stream, float *to, const float *value, const float *scale);
 void allFinite(const Stream &stream, float *finite, const float *norm);
 

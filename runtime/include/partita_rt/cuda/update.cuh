@@ -182,15 +182,15 @@ __device__ void addSquares(const Element &element, double (&sums)[kSums], int64_
       element(first + i, sums, packs[i]...);
 }
 
-/// partials[blocks, kSums], blocks of kSquareSumBlock elements.
-template <int kSums, typename Step, typename... Operands>
+/// partials[blocks, kSums + kMost], blocks of kSquareSumBlock elements: sums, then maxima of numbers that are not negative.
+template <int kSums, int kMost, typename Step, typename... Operands>
 __global__ void __launch_bounds__(kElementwiseThreads)
     squareBlocks(double *partials, LoopNest<1> nest, Step step, Operands... operands) {
   __shared__ typename Step::Element element;
   if (threadIdx.x == 0)
     element = step.prepare();
   __syncthreads();
-  double sums[kSums] = {};
+  double sums[kSums + kMost] = {};
   for (int i = 0; i < kUpdatePacks; ++i) {
     int64_t pack = (int64_t(blockIdx.x) * kUpdatePacks + i) * kElementwiseThreads + threadIdx.x;
     if (pack < nest.packs) {
@@ -199,38 +199,43 @@ __global__ void __launch_bounds__(kElementwiseThreads)
                  Held<kUpdatePack, Operands>(operands, range)...);
     }
   }
-  for (int sum = 0; sum < kSums; ++sum) {
-    double all = blockSum<kElementwiseThreads>(sums[sum]);
+  for (int sum = 0; sum < kSums + kMost; ++sum) {
+    double all = sum < kSums ? blockSum<kElementwiseThreads>(sums[sum])
+                             : blockLargest<kElementwiseThreads>(sums[sum]);
     if (threadIdx.x == 0)
-      partials[int64_t(blockIdx.x) * kSums + sum] = all;
+      partials[int64_t(blockIdx.x) * (kSums + kMost) + sum] = all;
     __syncthreads(); // before the next one reuses the space
   }
 }
 
-/// Adds each sum with one block, in a fixed order.
-template <int kSums>
+/// Adds each sum with one block, in a fixed order; takes each max.
+template <int kSums, int kMost>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    addSquareBlocks(double *sums, const double *partials, int64_t blocks) {
+    addSquareBlocks(double *sums, double *largest, const double *partials, int64_t blocks) {
+  bool adds = int(blockIdx.x) < kSums;
   double mine = 0.0;
-  for (int64_t i = threadIdx.x; i < blocks; i += kElementwiseThreads)
-    mine += partials[i * kSums + blockIdx.x];
-  mine = blockSum<kElementwiseThreads>(mine);
+  for (int64_t i = threadIdx.x; i < blocks; i += kElementwiseThreads) {
+    double next = partials[i * (kSums + kMost) + blockIdx.x];
+    mine = adds ? mine + next : fmax(mine, next);
+  }
+  mine = adds ? blockSum<kElementwiseThreads>(mine) : blockLargest<kElementwiseThreads>(mine);
   if (threadIdx.x == 0)
-    sums[blockIdx.x] = mine;
+    *(adds ? sums + blockIdx.x : largest + (blockIdx.x - kSums)) = mine;
 }
 
-/// sums[kSums]: the totals over all n elements of what element(i, sums, values...) adds. Scratch:
-/// updateSquaresScratch(n, kSums).
-template <int kSums, typename Step, typename... Operands>
-void sumSquares(const Stream &stream, double *sums, int64_t n, const Step &step,
+/// sums[kSums]: the totals over all n elements of what element(i, sums, values...) adds; largest[kMost]: the maxima of what it keeps
+/// behind them. Scratch: updateSquaresScratch(n, kSums + kMost).
+template <int kSums, int kMost, typename Step, typename... Operands>
+void sumSquares(const Stream &stream, double *sums, double *largest, int64_t n, const Step &step,
                 const Operands &...operands) {
   int64_t blocks = ceilDiv(n, kSquareSumBlock);
-  auto *partials = scratchOf<double>(stream, updateSquaresScratch(n, kSums), "sums of squares");
+  auto *partials =
+      scratchOf<double>(stream, updateSquaresScratch(n, kSums + kMost), "sums of squares");
   if (n > 0)
-    PARTITA_RT_LAUNCH((squareBlocks<kSums, Step, Operands...>), gridOf(blocks), kElementwiseThreads,
-                      0, stream, partials, updateNest(n), step, operands...);
-  PARTITA_RT_LAUNCH((addSquareBlocks<kSums>), gridOf(kSums), kElementwiseThreads, 0, stream, sums,
-                    partials, blocks);
+    PARTITA_RT_LAUNCH((squareBlocks<kSums, kMost, Step, Operands...>), gridOf(blocks),
+                      kElementwiseThreads, 0, stream, partials, updateNest(n), step, operands...);
+  PARTITA_RT_LAUNCH((addSquareBlocks<kSums, kMost>), gridOf(kSums + kMost), kElementwiseThreads, 0,
+                    stream, sums, largest, partials, blocks);
 }
 
 } // namespace partita_rt::cuda
