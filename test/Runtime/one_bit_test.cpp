@@ -112,8 +112,9 @@ TEST(OneBit, ratioAfterTheWarmUpIsTheMeanTimesAFactor) {
     double squares[] = {9, direction, plain};
     FrozenRatio next = frozenRatioOf(squares, largest, 11, 1.25, last, kRatio);
     EXPECT_EQ(next.coefficient, 1.25);
-    if (!std::isnan(direction))
+    if (!std::isnan(direction)) {
       EXPECT_EQ(next.ratio, 1.25 * next.factor);
+    }
     return next.factor;
   };
   EXPECT_EQ(factor(4, 4, 1.25, 1), 1.25);  // without decay
