@@ -173,7 +173,7 @@ static constexpr ErrorCase errorCases[] = {
      "do not go with ZeRO (stage 1)"},
     {R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3}})", "1:27",
      "is \"sum\": gradients are those of the mean loss"},
-    {R"({"optimizer": {"type": "OneBitLamb", "params": {"factor_max": 0.1}}})", "1:62",
+    {R"({"optimizer": {"type": "OneBitLamb", "params": {"factor_max": 0.1}}})", "1:63",
      "factor_min 0.5 is above factor_max 0.1"},
     {R"({"optimizer": {"type": "ZeroOneAdam", "params": {"local_step_clipper": 2}}})", "1:72",
      "is 2: between two sums each rank would have other parameters"},

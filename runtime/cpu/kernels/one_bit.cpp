@@ -147,11 +147,17 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
       std::copy_n(g, n, x);
     return;
   }
-  auto count = float(ranks), keep = float(1 - beta);
-  for (int64_t i = 0; i < n; ++i) {
-    float share = m[i] / count;
-    x[i] = share + keep * (g[i] - share);
-  }
+  Lanes count = splat(float(ranks)), keep = splat(float(1 - beta));
+  auto term = [&](Lanes gradient,
+                  Lanes mean) { // with the bits of GPUs, whose kernel contracts nothing
+    Lanes share = mean / count;
+    return share + rounded(keep * (gradient - share));
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(x + i, term(load(g + i), load(m + i)));
+  if (int64_t rest = n - i)
+    storePart(x + i, term(loadPart(g + i, rest, 0), loadPart(m + i, rest, 0)), rest);
 }
 
 void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact) {
