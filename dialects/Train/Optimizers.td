@@ -88,9 +88,11 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
 
 /// The two moments of Adam and their bias correction; `bias_correction` 0 turns it off.
 defvar AdamHyper = [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["bias_correction", "1.0", "optional"]];
-defvar AdamPrepared = [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"],
-                       ["correction1", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0)"],
-                       ["correction2", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, t)), 1.0)"]];
+class Train_Correction<string name, string beta, string updates> {
+  list<string> pair = [name, "select(bias_correction != 0.0, 1.0 / (1.0 - pow(" # beta # ", " # updates # ")), 1.0)"];
+}
+defvar AdamPrepared = [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], Train_Correction<"correction1", "beta1", "t">.pair,
+                       Train_Correction<"correction2", "beta2", "t">.pair];
 // m + (1 - b1) (g - m) rather than b1 m + (1 - b1) g: rounded, b1 and 1 - b1 do not add up to 1, and a moment of equal
 // gradients would not become the gradient.
 defvar AdamMoments = [["m", "m + keep1 * (g - m)"], ["v", "v + keep2 * (g * g - v)"]];
@@ -151,8 +153,7 @@ def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
 
 // The variance has had `updates` updates; DeepSpeed corrects neither moment.
 defvar OneBitCorrection = ["bias_correction", "0.0", "optional"];
-defvar OneBitCorrection1 = ["correction1", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0)"];
-defvar OneBitCorrection2 = ["correction2", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, updates)), 1.0)"];
+defvar OneBitCorrections = [Train_Correction<"correction1", "beta1", "t">.pair, Train_Correction<"correction2", "beta2", "updates">.pair];
 defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)";
 
 // An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a compressed momentum, which
@@ -160,8 +161,8 @@ defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)"
 def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"],
      OneBitCorrection],
-    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
-     ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"], OneBitCorrection1, OneBitCorrection2],
+    !listconcat([["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
+                 ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"]], OneBitCorrections),
     [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
      ["u", "select(averaged != 0.0, select(v > 0.0, m, 0.0), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
@@ -175,9 +176,9 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
 def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["var_freeze", "100000.0"], ["var_update_scaler", "16.0"],
      ["compressed", "0.0", "optional"], OneBitCorrection],
-    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["fresh", "select(exact_step(t, var_freeze, var_update_scaler), 1.0, 0.0)"],
-     ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"], ["updates", "exact_steps(select(t <= var_freeze, t, var_freeze), var_update_scaler)"],
-     OneBitCorrection1, OneBitCorrection2],
+    !listconcat([["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["fresh", "select(exact_step(t, var_freeze, var_update_scaler), 1.0, 0.0)"],
+     ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"], ["updates", "exact_steps(select(t <= var_freeze, t, var_freeze), var_update_scaler)"]],
+                OneBitCorrections),
     [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
      ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v > 0.0, m, 0.0)"],
      ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {

@@ -91,6 +91,20 @@ static int64_t startTime(World &world) {
              : now;
 }
 
+/// Chooses where this start's flight recorders go, and sets those of an earlier one aside.
+static void prepareFlights(World &world, const RunOptions &options) {
+  bool isNamed = !options.flightRecorder.empty();
+  bool isNew = !isNamed && !options.checkpoint.empty() && !inodeOf(options.checkpoint);
+  setFlightFolder(flightFolderOf(options), isNamed ? MakeParents::Always
+                                           : isNew ? MakeParents::UntilNoted
+                                                   : MakeParents::Never);
+  if (onlyText(options))
+    return;
+  setStartOfFlights(startTime(world));
+  if (world.speaks())
+    setEarlierFlightsAside();
+}
+
 int programMain(int argc, char **argv, const Program &program) {
   std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` fails its write instead
   handleSignals(program.name, World::isFirstStarted(program));
@@ -146,17 +160,7 @@ int programMain(int argc, char **argv, const Program &program) {
     printWarnings(program, world, session);
   }
   setCheckpointFolder(session.options.checkpoint);
-  bool isNew = session.options.flightRecorder.empty() && !session.options.checkpoint.empty() &&
-               !inodeOf(session.options.checkpoint);
-  setFlightFolder(flightFolderOf(session.options), !session.options.flightRecorder.empty()
-                                                       ? MakeParents::Always
-                                                   : isNew ? MakeParents::UntilNoted
-                                                           : MakeParents::Never);
-  if (!onlyText(session.options)) {
-    setStartOfFlights(startTime(world));
-    if (world.speaks())
-      setEarlierFlightsAside();
-  }
+  prepareFlights(world, session.options);
   std::atomic<int> signal{0};
   if (!onlyText(session.options))
     error = world.run(program, &session.options,

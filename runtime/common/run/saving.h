@@ -18,8 +18,8 @@ public:
   /// `resumed`: the checkpoint that the run continues; null: none. Nothing is saved whose replicas
   /// differ.
   Saving(Rank &rank, const Session &session, const ResumePoint *resumed, ReplicaCheck &replicas);
-  /// Ends a step, of which `skipped` were skipped so far: begins a save if one is due, and completes one that all ranks
-  /// have written. All ranks call it. Returns the signal by which the run ends, after a checkpoint; 0: it goes on.
+  /// Ends a step: begins a save if one is due, and completes one that all ranks have written. All ranks call it;
+  /// `skipped`: the number of steps that they have skipped so far. Returns the signal by which the run ends, after a checkpoint; 0: it goes on.
   /// If a save fails, training goes on, with a warning for the first of several. The run's last one is tried again
   /// for kLastPatience seconds if its error may pass (StorageError), unless a signal ends the run; then this throws
   /// Error on rank 0. Unless a save is due, ranks do not wait for each other here (agreement.h).

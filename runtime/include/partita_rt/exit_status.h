@@ -12,7 +12,10 @@ namespace partita_rt {
 /// The signals that ask a run to end: with a checkpoint, and with their own exit status.
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 inline bool isEndingSignal(int signal) {
-  return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
+  for (int each : kEndingSignals)
+    if (each == signal)
+      return true;
+  return false;
 }
 /// Launchers send a signal twice, to a process and to its group, or one after another: those within so many nanoseconds
 /// after the first are the same request.

@@ -146,11 +146,6 @@ public:
         noteInterruption(outcome.status != 0); // a signal may have come meanwhile
     }
     readMarks();
-    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
-    // not write it ends with an error.
-    if (int number; !outcome.signal &&
-                    !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))
-      outcome.signal = number;
     bool isFailure = outcome.status != 0 && !explains(outcome.status);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !saidWhyNotRun(outcome.said);
@@ -252,6 +247,11 @@ private:
     outcome.failedStep = failedStepIn(marks.textOf(partita_rt::kFailedStepMark));
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
+    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
+    // not write it ends with an error.
+    if (int number; !outcome.signal &&
+                    !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))
+      outcome.signal = number;
   }
 
   /// Passes signals on to the ranks, which know how to handle them: after the first one they may

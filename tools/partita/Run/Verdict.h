@@ -39,8 +39,8 @@ struct EndFacts {
   bool hasTrained = false; ///< a rank has completed a step, as a mark or a new checkpoint shows
 };
 
-/// Has something else than an error ended it that would recur? `kFailedWhileTraining` is the status of ranks that have lost
-/// another one, too.
+/// Has something ended it that need not recur, such as a killed rank? Ranks that have lost another one exit with
+/// kFailedWhileTraining, too.
 bool hasCrashed(const EndFacts &facts);
 
 /// What is known of a start that has ended, and of those before it.
