@@ -131,7 +131,7 @@ def Train_MomentumOp : Train_Optimizer<"momentum", ["m"], [["momentum", "0.9"], 
 def Train_LionOp : Train_Optimizer<"lion", ["m"], [["beta1", "0.9"], ["beta2", "0.99"], ["decay", "0.0"]],
     [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"]],
     [["c", "m + keep1 * (g - m)"], ["m", "m + keep2 * (g - m)"],
-     ["p", "p - rate * (select(c > 0.0, 1.0, select(c < 0.0, -1.0, 0.0)) + decay * p)"]]> {
+     ["p", "p - rate * (select(c > 0.0, 1.0, select(c < 0.0, -1.0, 0.0 * c)) + decay * p)"]]> {
   let summary = "Lion: the sign of an interpolated momentum, decoupled decay";
   let description = "Chen et al., arXiv 2302.06675, algorithm 2. A zero direction does not move the parameter.";
 }
@@ -156,15 +156,16 @@ defvar OneBitCorrection = ["bias_correction", "0.0", "optional"];
 defvar OneBitCorrections = [Train_Correction<"correction1", "beta1", "t">.pair, Train_Correction<"correction2", "beta2", "updates">.pair];
 defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)";
 
-// An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a compressed momentum, which
-// has no zeros, would be divided by epsilon alone, so it is taken for 0. DeepSpeed has users mask such elements.
+// An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a momentum that is not 0, as no
+// compressed one is, would be divided by epsilon alone in all later steps, so it counts as 0, on one rank too. Times 0, so that NaN stays NaN.
+// DeepSpeed has users mask such elements.
 def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"],
      OneBitCorrection],
     !listconcat([["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
                  ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"]], OneBitCorrections),
     [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
-     ["u", "select(averaged != 0.0, select(v > 0.0, m, 0.0), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
+     ["u", "select(frozen != 0.0, select(v == 0.0, 0.0 * m, m), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
     Tang et al., arXiv 2102.02888, in DeepSpeed's form: decoupled decay, without `bias_correction` no correction. `compressed` is 1 where what takes the gradient's
@@ -172,7 +173,7 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
   }];
 }
 
-// As above, an element stays as it is until a gradient has updated its variance.
+// As above, an element moves by its decay alone until a gradient has updated its variance.
 def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["var_freeze", "100000.0"], ["var_update_scaler", "16.0"],
      ["compressed", "0.0", "optional"], OneBitCorrection],
@@ -180,7 +181,7 @@ def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
      ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"], ["updates", "exact_steps(select(t <= var_freeze, t, var_freeze), var_update_scaler)"]],
                 OneBitCorrections),
     [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
-     ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v > 0.0, m, 0.0)"],
+     ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v == 0.0, 0.0 * m, m)"],
      ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"]> {
   let summary = "0/1 Adam: Adam whose variance is updated ever more rarely; in all other steps momenta are averaged with a bit per element";
   let description = [{
@@ -190,7 +191,7 @@ def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
   }];
 }
 
-// In the warm-up, fresh is the variance. As above, an element without a variance stays but for decay; the largest ratio is of the others, so that the
+// In the warm-up, fresh is the variance. As above, an element without a variance moves by its decay alone; the largest ratio is of the others, so that the
 // padding of a shard does not count.
 def Train_OneBitLambOp : Train_Optimizer<"onebit_lamb", ["m", "v", "fresh"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"]],
@@ -198,8 +199,8 @@ def Train_OneBitLambOp : Train_Optimizer<"onebit_lamb", ["m", "v", "fresh"],
      ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
     [["h", "select(averaged != 0.0, m + (g - m) / keep1, g)"], ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"],
      ["fresh", "fresh + keep2 * (h * h - fresh)"], ["v", "select(frozen != 0.0, v, fresh)"],
-     ["d", "select(v > 0.0, m / (sqrt(v) + epsilon), 0.0)"], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
-    ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", "select(v > 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon), 0.0)"]]> {
+     ["d", "select(v == 0.0, 0.0 * m, m / (sqrt(v) + epsilon))"], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
+    ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", "select(v == 0.0, 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon))"]]> {
   let summary = "1-bit LAMB: LAMB whose variance and ratio stay after `freeze` steps, but for a factor, and whose momenta are then averaged with a bit per element";
   let description = [{
     Li et al., arXiv 2104.06069, in DeepSpeed's form: no bias correction, decoupled decay. `ratio` is train.frozen_trust_ratio. `compressed` as in 1-bit Adam;

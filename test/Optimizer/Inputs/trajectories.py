@@ -5,6 +5,7 @@ import numpy
 
 ELEMENTS = 1024
 RATE = 1e-3
+FREEZE = 300  # the last step that may update the variance of 1-bit Adam, 1-bit LAMB and 0/1 Adam
 
 # The plan's options and the hyperparameters of PyTorch's class.
 CONFIGURATIONS = {
@@ -17,6 +18,9 @@ CONFIGURATIONS = {
     "lion": ("--optimizer lion --weight-decay 0.1", None, {}),
     "lamb": ("--optimizer lamb --weight-decay 0.1 --lamb-bounds 0.1,0.5", None, {}),
     "adagrad": ("--optimizer adagrad --weight-decay 0.01", "Adagrad", dict(weight_decay=0.01)),
+    "onebit_adam": (f"--optimizer onebit-adam --freeze-step {FREEZE} --weight-decay 0.1", None, {}),
+    "onebit_lamb": (f"--optimizer onebit-lamb --freeze-step {FREEZE} --weight-decay 0.1 --lamb-bounds 0.1,0.5", None, {}),
+    "zero_one_adam": (f"--optimizer zero-one-adam --var-freeze-step {FREEZE} --weight-decay 0.1 --bias-correction", None, {}),
 }
 
 
