@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Optimizer/Passes.h"
+#include "runtime/include/partita_rt/one_bit_shapes.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -84,8 +85,11 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
     for (train::OptimizerInterface update : updates)
       if (failed(collect(update, wanted)))
         return signalPassFailure();
-    if (wanted.empty())
-      return;
+    if (wanted.empty()) {
+      refuse(updates.front()) << "has no sum of a gradient over dp that bits make smaller; use "
+                                 "adamw or lamb, or a mesh without dp";
+      return signalPassFailure();
+    }
     compressed += wanted.size();
     makeErrors(wanted);
     if (failed(gatherOperands(wanted)))
@@ -133,17 +137,19 @@ private:
     Type type = update.getUpdatedValue().getType();
     if (!getElementTypeOrSelf(type).isF32())
       return refuse(update) << "compresses float32, and updates " << type;
-    auto sum = update.getUpdatingGradient().getDefiningOp<par::AllReduceOp>();
-    sum = sum ? withDataLast(sum) : sum;
-    if (!sum || sum.getAxis() != "dp")
+    FailureOr<par::AllReduceOp> found = dataSum(update);
+    if (failed(found))
+      return failure();
+    par::AllReduceOp sum = *found;
+    if (!sum)
       return success();
     auto momentum = update.getStateValues()[0].getDefiningOp<train::ReadOp>();
     if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
         momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
       return refuse(update) << "needs a sum and a momentum for each parameter, in its own function";
-    Type term = inSingle(sum.getValues()[0].getType());
-    if (cast<RankedTensorType>(term).getRank() == 0) // a bit and a scale are all of one element
+    if (!isWorthIt(sum))
       return success();
+    Type term = inSingle(sum.getValues()[0].getType());
     RankedTensorType worker = par::OneBitAllReduceOp::workerType(term, sum.getAxisAttr(), mesh),
                      server = par::OneBitAllReduceOp::serverType(term, sum.getAxisAttr(), mesh);
     if (!worker || !server)
@@ -153,25 +159,67 @@ private:
     return success();
   }
 
-  /// Sums over several axes may be taken in any order: moves the one over dp behind the others, and returns it.
-  static par::AllReduceOp withDataLast(par::AllReduceOp last) {
-    auto first = last.getValues()[0].getDefiningOp<par::AllReduceOp>();
-    if (last.getAxis() == "dp" || !first || first.getAxis() != "dp" || !first->hasOneUse() ||
-        first.getValues().size() != 1 || last.getValues().size() != 1)
-      return last;
-    par::Layout layout = par::Layout::of(first.getValues()[0].getType());
-    layout.set(last.getAxisAttr(), par::Kind::Invariant);
-    OpBuilder builder(last);
+  /// The sum over dp that an update's gradient is. Sums over several axes may be taken in any order, so others are moved before it.
+  /// Null if there is none; fails if there is one that cannot come last.
+  static FailureOr<par::AllReduceOp> dataSum(train::OptimizerInterface update) {
+    SmallVector<par::AllReduceOp> behind; // the last one first
+    par::AllReduceOp sum;
+    bool movable = true;
+    for (Value value = update.getUpdatingGradient(); Operation *op = value.getDefiningOp();) {
+      sum = dyn_cast<par::AllReduceOp>(op);
+      bool isSum = sum && sum.getValues().size() == 1;
+      if (sum && sum.getAxis() == "dp") {
+        movable &= behind.empty() || (isSum && sum->hasOneUse());
+        break;
+      }
+      movable &= isSum && (behind.empty() || sum->hasOneUse());
+      if (sum)
+        behind.push_back(sum);
+      Value only = sum ? sum.getValues()[cast<OpResult>(value).getResultNumber()] : operandOf(op);
+      sum = nullptr;
+      if (!only)
+        break;
+      value = only;
+    }
+    if (!sum)
+      return sum;
+    if (!movable)
+      return refuse(update) << "sums a gradient over dp last, in full; here its sum over dp has "
+                               "other uses or is changed before the update";
+    for (par::AllReduceOp other : llvm::reverse(behind))
+      sum = swapped(sum, other);
+    return sum;
+  }
+
+  /// The tensor that an op without regions makes its only result of, if there is just one.
+  static Value operandOf(Operation *op) {
+    bool isPlain = op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+                   op->getNumRegions() == 0 && !isa<CollectiveInterface>(op);
+    return isPlain ? op->getOperand(0) : Value();
+  }
+
+  /// Takes a sum over dp after the one that takes its result. Returns the new sum over dp.
+  static par::AllReduceOp swapped(par::AllReduceOp data, par::AllReduceOp behind) {
+    par::Layout layout = par::Layout::of(data.getValues()[0].getType());
+    layout.set(behind.getAxisAttr(), par::Kind::Invariant);
+    OpBuilder builder(behind);
     auto inner = par::AllReduceOp::create(
-        builder, last.getLoc(), TypeRange(par::withLayout(first.getValues()[0].getType(), layout)),
-        first.getValues(), last.getAxisAttr(), last.getReasonAttr());
+        builder, behind.getLoc(), TypeRange(par::withLayout(data.getValues()[0].getType(), layout)),
+        data.getValues(), behind.getAxisAttr(), behind.getReasonAttr());
     auto outer =
-        par::AllReduceOp::create(builder, first.getLoc(), last.getResultTypes(), inner.getResults(),
-                                 first.getAxisAttr(), first.getReasonAttr());
-    last.replaceAllUsesWith(outer.getResults());
-    last.erase();
-    first.erase();
-    return withDataLast(outer);
+        par::AllReduceOp::create(builder, data.getLoc(), behind.getResultTypes(),
+                                 inner.getResults(), data.getAxisAttr(), data.getReasonAttr());
+    behind.replaceAllUsesWith(outer.getResults());
+    behind.erase();
+    data.erase();
+    return outer;
+  }
+
+  /// Are the blocks of a phase fewer bytes than the exact sum's values? A few elements are not worth a scale for each rank.
+  bool isWorthIt(par::AllReduceOp sum) const {
+    auto term = cast<RankedTensorType>(sum.getValues()[0].getType());
+    int64_t ranks = mesh.sizeOf(sum.getAxisAttr());
+    return ranks * partita_rt::oneBitBytes(term.getNumElements(), ranks) < bytesOf(TypeRange(term));
   }
 
   /// The type of what is compressed: float32, whatever gradients are computed in, because errors are what is left of

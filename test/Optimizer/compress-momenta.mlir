@@ -32,14 +32,16 @@
 // CLIP-NOT: %[[SCALE]]
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
 
-// What is compressed is float32.
+// What is compressed is float32. Ten bytes of @b are not worth a scale and a byte of bits for each rank.
 // BF16: %[[G:.*]] = tx.cast %arg0 {{.*}}: tensor<4x5xbf16, #par.place<[4, 5], partial [dp]>> -> tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>
 // BF16: par.one_bit_term %[[G]],
-// BF16: par.one_bit_all_reduce {{.*}} -> (tensor<4x5xf32>, tensor<5xf32>, tensor<1x4x5xf32,
+// BF16: par.one_bit_all_reduce {{.*}} -> (tensor<4x5xf32>, tensor<1x4x5xf32, {{.*}}>, tensor<10xf32, {{[^)]*}}>)
 // F64: error: onebit-adam over several ranks compresses float32, and updates 'tensor<4x5xf64>'
 // EXACT-NOT: one_bit
+// RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" | sed '0,/freeze = 1.0/s//freeze = 2.0/' | not partita-opt --compress-momenta 2>&1 | FileCheck %s --check-prefix=STEPS
+// STEPS: error: onebit-adam over several ranks sums all momenta at once: their updates are in one function, and exact in the same steps
 
-// A sum for all parameters but one of a single element, whose sum is exact anyway.
+// A sum for all parameters but one of a single element, which is smaller than a scale for each rank.
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 train.parameter @w : tensor<4x5xf32>
 train.parameter @b : tensor<5xf32>

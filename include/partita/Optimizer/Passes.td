@@ -62,7 +62,7 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
 
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters, or for those of each pipeline stage, takes the place of the sums of their gradients; `compressed`
-    tells the updates that the sum is the new momentum. Parameters of one element keep their sums: a sign and a scale are all there is.
+    tells the updates that the sum is the new momentum. Sums of a few elements stay exact: a scale for each rank would be more bytes.
     What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
     compresses its shard. Gradients are clipped in exact steps alone (`par.one_bit_clip`); in the others the norm of their sum is not known. Gradients in
     16 bits are widened to float32 before. With 0/1 Adam (Lu et al., arXiv 2202.06009) exact steps, which update the variance, come back ever more

@@ -23,7 +23,7 @@ exact = zero_one.variance_steps() if isZeroOne else set(range(1, golden.FREEZE +
 kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-{'lamb' if isLamb else 'adam'} freeze-step={golden.FREEZE}"
 if isCorrected:
     kind += " bias-correction=true"
-SHAPES = {"w": (5, 7), "b": (3,)}
+SHAPES = {"w": (5, 7), "b": (9,)}
 os.makedirs(folder, exist_ok=True)
 
 
