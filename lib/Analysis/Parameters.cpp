@@ -29,6 +29,25 @@ analysis::parametersNamed(ModuleOp module, ArrayRef<std::string> patterns, Strin
   return result;
 }
 
+LogicalResult analysis::checkNamed(ModuleOp module, ArrayRef<std::string> patterns,
+                                   StringRef option,
+                                   llvm::function_ref<bool(train::ParameterOp)> matters,
+                                   StringRef otherwise) {
+  for (const std::string &pattern : patterns) {
+    auto named = parametersNamed(module, pattern, option);
+    if (failed(named))
+      return failure();
+    if (named->empty() || llvm::any_of(*named, matters))
+      continue;
+    train::ParameterOp first = named->front();
+    return module.emitError() << option << ": '" << pattern
+                              << "' has no effect: " << first.getModelName() << " "
+                              << (named->size() == 1 ? "" : "and all others that it names ")
+                              << otherwise << "; leave it out";
+  }
+  return success();
+}
+
 FailureOr<analysis::LocalTypes> analysis::localTypes(ModuleOp module) {
   LocalTypes types;
   auto note = [&](Operation *op, FlatSymbolRefAttr symbol, Type type) -> LogicalResult {

@@ -38,15 +38,29 @@ struct ZeroQuantizeGradients : partita::impl::ZeroQuantizeGradientsPassBase<Zero
     if (failed(kept))
       return signalPassFailure();
     marked = 0;
+    llvm::DenseSet<Operation *> named; // parameters that would be rounded
     SymbolTable symbols(getOperation());
     getOperation().walk([&](train::OptimizerInterface update) {
       FlatSymbolRefAttr name = train::updatedParameter(update);
       auto parameter = name ? symbols.lookup<train::ParameterOp>(name.getValue()) : nullptr;
-      if (!parameter || kept->contains(parameter) || parameter.getType().getRank() < 2)
+      if (!parameter || parameter.getType().getRank() < 2)
         return;
       seen.clear();
-      mark(update.getUpdatingGradient());
+      SmallVector<zero::ReduceScatterOp> scatters;
+      collect(update.getUpdatingGradient(), scatters);
+      if (kept->contains(parameter) && !scatters.empty())
+        named.insert(parameter);
+      if (!kept->contains(parameter))
+        mark(scatters);
     });
+    if (failed(analysis::checkNamed(
+            getOperation(), exact, "keep-exact",
+            [&](train::ParameterOp each) {
+              return named.contains(each) || (weights && each.getType().getRank() >= 2);
+            },
+            "would be exact without it: rounded are gradients of parameters of two or more "
+            "dimensions that are scattered in shards of more than a few elements")))
+      return signalPassFailure();
     quantized += marked;
     if (marked > 0)
       return;
@@ -82,8 +96,16 @@ private:
               "variance needs exact ones";
   }
 
-  /// Marks what scatters this gradient, or what it is made of, over ranks.
-  void mark(Value gradient) {
+  void mark(ArrayRef<zero::ReduceScatterOp> scatters) {
+    for (zero::ReduceScatterOp scatter : scatters)
+      if (!scatter.getInt4Block()) {
+        scatter.setInt4Block(blockSize());
+        ++marked;
+      }
+  }
+
+  /// Finds what scatters this gradient, or what it is made of, over ranks.
+  void collect(Value gradient, SmallVectorImpl<zero::ReduceScatterOp> &scatters) {
     if (!seen.insert(gradient).second)
       return;
     Operation *op = gradient.getDefiningOp();
@@ -91,18 +113,17 @@ private:
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     if (auto loop = dyn_cast<train::AccumulateOp>(op))
-      return number < loop.getSums().size() ? mark(loop.getPart(number).get()) : void();
+      return number < loop.getSums().size() ? collect(loop.getPart(number).get(), scatters)
+                                            : void();
     auto scatter = dyn_cast<zero::ReduceScatterOp>(op);
-    if (scatter && isWorthIt(scatter) && !scatter.getInt4Block()) {
-      scatter.setInt4Block(blockSize());
-      ++marked;
-    }
+    if (scatter && isWorthIt(scatter))
+      scatters.push_back(scatter);
     if (isa<CollectiveInterface>(op))
-      return op->getNumOperands() > number ? mark(op->getOperand(number)) : void();
+      return op->getNumOperands() > number ? collect(op->getOperand(number), scatters) : void();
     for (Value operand : op->getOperands()) // only shards are scattered before
       if (isa<RankedTensorType>(operand.getType()) &&
           !par::Layout::of(operand.getType()).flat.empty())
-        mark(operand);
+        collect(operand, scatters);
   }
 
   int64_t blockSize() const { return block / kWord * kWord; }

@@ -33,6 +33,12 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
     auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
     if (failed(kept))
       return signalPassFailure();
+    // A matrix may be named for its gradient alone.
+    if (failed(analysis::checkNamed(
+            getOperation(), exact, "keep-exact",
+            [](train::ParameterOp each) { return each.getType().getRank() >= 2; },
+            "would be exact without it: rounded are parameters of two or more dimensions")))
+      return signalPassFailure();
     SymbolTable symbols(getOperation());
     unsigned marked = 0;
     getOperation().walk([&](train::ReadOp read) {

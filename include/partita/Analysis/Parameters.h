@@ -19,6 +19,12 @@ mlir::FailureOr<llvm::SetVector<train::ParameterOp>>
 parametersNamed(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
                 llvm::StringRef option);
 
+/// Reports the first of these patterns that names no parameter for which `matters` holds; `otherwise`: what holds for those it names.
+llvm::LogicalResult checkNamed(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
+                               llvm::StringRef option,
+                               llvm::function_ref<bool(train::ParameterOp)> matters,
+                               llvm::StringRef otherwise);
+
 /// The types of one rank's parameters and states, by symbol: those of their reads and writes, which
 /// must agree.
 using LocalTypes = llvm::StringMap<mlir::RankedTensorType>;

@@ -220,6 +220,7 @@ def ZeroQuantizeGradientsPass : Pass<"zero-quantize-gradients", "::mlir::ModuleO
     Every reduce-scatter between an update of a parameter of at least two dimensions and what computes its gradient rounds in blocks of
     `block` elements (down to a multiple of 8): over one axis after another, in each micro-batch or once, as they stand. Gradients of
     parameters whose names match a pattern of `exact`, and shards so small that a scale and a word take no fewer bytes than their elements, are summed exactly.
+    With `weights` a pattern may be meant for these alone; else one that leaves no gradient exact is an error.
     Unlike weights in 8 bits (`zero-quantize-weights`) this is a matter of the mesh: what is rounded are a rank's terms.
 
     ```mlir
@@ -232,6 +233,7 @@ def ZeroQuantizeGradientsPass : Pass<"zero-quantize-gradients", "::mlir::ModuleO
   let options = [Option<"on", "on", "bool", "false", "false: nothing">,
                  Option<"block", "block", "int64_t", "256", "elements of a block">,
                  Option<"stage", "stage", "int64_t", "3", "below 1: an error, because nothing is scattered">,
+                 Option<"weights", "weights", "bool", "false", "patterns are for weights in 8 bits, too">,
                  ListOption<"exact", "exact", "std::string", "patterns over the names of parameters whose gradients are exact">];
   let statistics = [Statistic<"quantized", "quantized", "reduce-scatters that round">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
