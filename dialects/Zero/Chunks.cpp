@@ -52,7 +52,7 @@ RankedTensorType partita::zero::chunksType(TypeRange shards, StringAttr axis, in
 // Types
 //===----------------------------------------------------------------------------------------------===//
 
-static LogicalResult verifyBlock(Operation *op, uint64_t block) {
+LogicalResult zero::verifyWholeWords(Operation *op, uint64_t block) {
   if (block % partita_rt::int4_chunks::kWord == 0)
     return success();
   return op->emitOpError() << "rounds in blocks of " << block << ", expected a multiple of "
@@ -62,7 +62,7 @@ static LogicalResult verifyBlock(Operation *op, uint64_t block) {
 /// Checks the type of chunks of which these are the shards.
 static LogicalResult verifyChunks(Operation *op, TypeRange shards, StringAttr axis, uint64_t block,
                                   Type chunks, bool received) {
-  if (failed(par::verifyAxis(op, axis)) || failed(verifyBlock(op, block)))
+  if (failed(par::verifyAxis(op, axis)) || failed(verifyWholeWords(op, block)))
     return failure();
   if (shards.empty())
     return op->emitOpError() << "needs at least one value";

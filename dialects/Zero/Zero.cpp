@@ -179,10 +179,8 @@ LogicalResult RoundBlocksOp::verify() {
   return success();
 }
 LogicalResult ReduceScatterOp::verify() {
-  constexpr int64_t word = partita_rt::int4_chunks::kWord;
-  if (getInt4Block() && *getInt4Block() % word != 0)
-    return emitOpError() << "rounds blocks of " << *getInt4Block() << ", expected a multiple of "
-                         << word << ", the numbers of a word";
+  if (getInt4Block() && failed(verifyWholeWords(*this, *getInt4Block())))
+    return failure();
   if (getInt4Block() && !llvm::all_of(getValues().getTypes(), [](Type type) {
         return isa<FloatType>(getElementTypeOrSelf(type));
       }))

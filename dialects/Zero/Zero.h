@@ -32,6 +32,8 @@ mlir::RankedTensorType scalesType(mlir::Type type, int64_t block, par::MeshAttr 
 /// shard over the axis.
 mlir::RankedTensorType chunksType(mlir::TypeRange shards, mlir::StringAttr axis, int64_t block,
                                   par::MeshAttr mesh, bool received);
+/// Reports a block of elements in 4 bits that is not a multiple of a word's.
+llvm::LogicalResult verifyWholeWords(mlir::Operation *op, uint64_t block);
 /// Returns the number of padding elements of a flat shard of all ranks over its flat axes, which are
 /// stored and moved for nothing.
 int64_t paddingOf(mlir::Type shard, par::MeshAttr mesh);

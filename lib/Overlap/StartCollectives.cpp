@@ -8,6 +8,7 @@
 
 #include "dialects/Interfaces/Start.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Overlap/Passes.h"
 
 namespace partita {
@@ -25,6 +26,8 @@ struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectiv
   void runOnOperation() override {
     SmallVector<Operation *> collectives;
     SmallVector<AccumulateOp> loops; // that have collectives in last slots
+    if (getOperation().walk(checkStarts).wasInterrupted())
+      return signalPassFailure();
     getOperation().walk([&](Operation *op) {
       if (auto loop = dyn_cast<AccumulateOp>(op); loop && !loop.getLast().empty())
         loops.push_back(loop);
@@ -38,6 +41,15 @@ struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectiv
   }
 
 private:
+  /// A mark of how the sum is to be rounded has no place on a start.
+  static WalkResult checkStarts(zero::ReduceScatterOp op) {
+    if (!op.getInt4Block())
+      return WalkResult::advance();
+    op.emitError() << "is marked to send int4 blocks, which starts as an exchange of its own; run "
+                      "zero-quantize-scatters before start-collectives";
+    return WalkResult::interrupt();
+  }
+
   static bool isStartable(Operation *op) {
     return isa_and_nonnull<CollectiveInterface>(op) && isa<StartableInterface>(op);
   }

@@ -27,7 +27,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @block(%x: tensor<4xf32, #par.place<[4], partial [dp]>>) {
-    // expected-error @+1 {{rounds blocks of 12, expected a multiple of 8, the numbers of a word}}
+    // expected-error @+1 {{rounds in blocks of 12, expected a multiple of 8, the numbers of a word}}
     %a = zero.reduce_scatter %x over "dp" in int4 blocks of 12 : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<2xf32, #par.place<[4], flat [dp]>>
     return
   }

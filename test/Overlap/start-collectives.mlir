@@ -1,4 +1,6 @@
 // RUN: partita-opt %s --start-collectives | FileCheck %s
+// RUN: sed 's/scatter %a over "dp" :/scatter %a over "dp" in int4 blocks of 8 :/' %s | not partita-opt --start-collectives 2>&1 | FileCheck %s --check-prefix=INT4
+// INT4: error: is marked to send int4 blocks, which starts as an exchange of its own; run zero-quantize-scatters before start-collectives
 
 !p = tensor<4xf32, #par.place<[4], partial [dp]>>
 
