@@ -177,7 +177,9 @@ static std::string stepsOf(const CensusEntry &entry) {
                        : " in all other steps";
   std::string first = std::to_string(entry.after + 1);
   if (entry.until)
-    return " in steps " + first + " to " + std::to_string(entry.until);
+    return entry.until == entry.after + 1
+               ? " in step " + first
+               : " in steps " + first + " to " + std::to_string(entry.until);
   return entry.after ? " from step " + first + " on" : "";
 }
 

@@ -78,6 +78,12 @@ float signScale(const float *x, int64_t n) {
 
 //===-- The sum
 
+/// Packs the signs of `n` elements of a chunk where those of `chunk` have room: memory is sent that was another's.
+static void packChunk(uint8_t *bits, const float *x, int64_t n, int64_t chunk) {
+  packSigns(bits, x, n);
+  std::fill(bits + (n + 7) / 8, bits + (chunk + 7) / 8, uint8_t(0));
+}
+
 void packForServers(const OneBitBlocks &blocks, uint8_t *sent) {
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
     for (int64_t i = 0; i < tensor.count; ++i)
@@ -86,8 +92,8 @@ void packForServers(const OneBitBlocks &blocks, uint8_t *sent) {
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       uint8_t *block = sent + rank * blocks.bytes;
       OneBitBlocks::setScale(block, number, scale);
-      packSigns(block + offset, tensor.values + blocks.first(tensor, rank),
-                blocks.size(tensor, rank));
+      packChunk(block + offset, tensor.values + blocks.first(tensor, rank),
+                blocks.size(tensor, rank), oneBitChunk(tensor.count, blocks.ranks));
     }
   });
 }
@@ -117,7 +123,7 @@ void serveSums(const OneBitBlocks &blocks, int self, const uint8_t *sent, const 
     }
     float total = signScale(y, n);
     OneBitBlocks::setScale(served, number, total);
-    packSigns(served + offset, y, n);
+    packChunk(served + offset, y, n, oneBitChunk(tensor.count, blocks.ranks));
     if (std::isfinite(total))
       for (int64_t i = 0; i < n; ++i)
         tensor.server[i] = y[i] - (y[i] >= 0 ? total : -total);

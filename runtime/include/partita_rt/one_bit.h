@@ -57,8 +57,10 @@ inline void oneBitClip(float *factor, float scale, bool exact) { *factor = exact
 ///     server = y - s(y) sign(y);        values = s(y) sign(y)
 ///
 /// The sign of 0 is +1; ranks are added in their order. If any rank's scale of any tensor is
-/// infinite or not a number, all values become NaN on all ranks, and all errors stay: whoever looks
-/// at the sum skips the step everywhere. One rank alone compresses nothing.
+/// infinite or not a number, all values become NaN on all ranks, and all errors stay; if a server's sum
+/// is beyond float32, its chunk of the tensor is infinite on all ranks, and its error stays. No program
+/// skips such a step: parameters become NaN, and the next loss ends the run. One rank alone compresses
+/// nothing.
 void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
                      const char *why);
 

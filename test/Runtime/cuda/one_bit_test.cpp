@@ -33,6 +33,7 @@ using Bytes = std::vector<uint8_t>;
 
 /// A target's kernels.
 struct Kernels {
+  uint8_t stale; ///< what memory that is sent holds before
   std::function<void(const OneBitBlocks &, uint8_t *)> pack;
   std::function<void(const OneBitBlocks &, int, const uint8_t *, const uint8_t *, uint8_t *)> serve;
   std::function<void(const OneBitBlocks &, const uint8_t *)> unpack;
@@ -54,11 +55,13 @@ Wire sum(std::vector<Held> &ranks, const Kernels &kernels, std::index_sequence<i
     OneBitTensors tensors = {each.all[i]...};
     OneBitBlocks blocks(tensors, size);
     bytes = blocks.bytes;
-    Bytes sent(size_t(bytes * size + 1), 0);
+    Bytes sent(size_t(bytes * size + 1), kernels.stale);
+    sent.front() = 0; // only for the address
     kernels.pack(blocks, sent.data() + 1);
     wire.sent.push_back(sent);
   }
-  wire.served.assign(size_t(bytes * size + 1), 0);
+  wire.served.assign(size_t(bytes * size + 1), kernels.stale);
+  wire.served.front() = 0;
   for (int self = 0; self < size; ++self) {
     Bytes received(size_t(bytes * size + 1));
     for (int from = 0; from < size; ++from)
@@ -76,6 +79,7 @@ Wire sum(std::vector<Held> &ranks, const Kernels &kernels, std::index_sequence<i
 }
 
 const Kernels kOnCpu{
+    0xa5,
     [](const OneBitBlocks &blocks, uint8_t *sent) { partita_rt::packForServers(blocks, sent); },
     [](const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
        uint8_t *served) { partita_rt::serveSums(blocks, self, sent, received, served); },
@@ -85,7 +89,8 @@ const Kernels kOnCpu{
 
 /// On a stream with exactly the announced memory.
 Kernels onGpu(const Stream &stream) {
-  return {[&](const OneBitBlocks &blocks, uint8_t *sent) { packForServers(stream, blocks, sent); },
+  return {0x5a,
+          [&](const OneBitBlocks &blocks, uint8_t *sent) { packForServers(stream, blocks, sent); },
           [&](const OneBitBlocks &blocks, int self, const uint8_t *sent, const uint8_t *received,
               uint8_t *served) { serveSums(stream, blocks, self, sent, received, served); },
           [&](const OneBitBlocks &blocks, const uint8_t *received) {
