@@ -171,8 +171,8 @@ static constexpr PlanOption kOptions[] = {
      "WarmupCosineLR, OneCycle, LRRangeTest",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"weight-decay", PlanOption::Rate, "DECAY", "0", 0, partita_rt::kMostRate,
-     "weight decay of parameters with two or more dimensions (not norms, not biases); adamw and "
-     "lion decouple it and multiply it by the learning rate, the others add it to the gradient",
+     "weight decay of parameters with two or more dimensions (not norms, not biases); adam, "
+     "sgd and adagrad add it to the gradient, the others decouple it and multiply it by the learning rate",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"betas", PlanOption::Betas, "B1,B2", "", 0, 0,
      "decay rates of the two moments (0.9,0.999; lion: 0.9,0.99)",

@@ -179,9 +179,10 @@ static constexpr ErrorCase errorCases[] = {
      "is 2: between two sums each rank would have other parameters"},
     {R"({"optimizer": {"type": "OneBitAdam", "params": {"var_freeze_step": 100}}})", "1:49",
      "'var_freeze_step' is not a parameter of the optimizer 'OneBitAdam'"},
-    {R"({"optimizer": {"type": "Adamm"}})", "1:24", "did you mean 'adam'?"},
+    {R"({"optimizer": {"type": "Adamm"}})", "1:24", "did you mean 'Adam'?"},
     {R"({"optimizer": {"params": {"alpha": 0.9}, "type": "RMSprop"}})", "1:50",
-     "there is no optimizer 'RMSprop'; there are Adam,"},
+     "there is no optimizer 'RMSprop'; there are Adam, AdamW, SGD, Lion, Adagrad, Lamb, OneBitAdam, "
+     "OneBitLamb and ZeroOneAdam"},
     {R"({"optimizer": {"params": {"lr": 0.1}}})", "1:2", "has no \"type\""},
     {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", "1:42",
      "'betas' is not a parameter of the optimizer 'SGD', which has lr, momentum"},

@@ -90,7 +90,7 @@ static constexpr Key kOptimizerRows[] = {
 Section partita::config::optimizerKeys() { return {"Optimizer", kOptimizerRows}; }
 
 namespace {
-/// One of DeepSpeed's optimizers, with its name in lower case.
+/// One of DeepSpeed's optimizers, whose name a file has in any case of letters.
 struct Type {
   StringLiteral name, option; ///< an empty option: refused
   StringLiteral params;       ///< separated by '|'; for a refused one, the reason
@@ -104,34 +104,35 @@ static constexpr StringLiteral kAdamParams =
 static constexpr StringLiteral kMu =
     "mu-parametrization scales rates by the shape of each parameter";
 static constexpr Type kTypes[] = {
-    {"adam", "adamw", kAdamParams},
-    {"adamw", "adamw", kAdamParams},
-    {"sgd", "sgd", "lr|momentum|dampening|nesterov|weight_decay"},
-    {"lion", "lion", "lr|betas|weight_decay", "0.001", "0.9,0.99"},
-    {"adagrad", "adagrad", "lr|eps|weight_decay|lr_decay", "0.01", "", "1e-10"},
-    {"lamb", "lamb",
+    {"Adam", "adamw", kAdamParams},
+    {"AdamW", "adamw", kAdamParams},
+    {"SGD", "sgd", "lr|momentum|dampening|nesterov|weight_decay"},
+    {"Lion", "lion", "lr|betas|weight_decay", "0.001", "0.9,0.99"},
+    {"Adagrad", "adagrad", "lr|eps|weight_decay|lr_decay", "0.01", "", "1e-10"},
+    {"Lamb", "lamb",
      "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|eps_inside_sqrt|amsgrad|"
      "max_grad_norm"},
-    {"onebitadam", "onebit-adam",
+    {"OneBitAdam", "onebit-adam",
      "lr|betas|eps|weight_decay|bias_correction|freeze_step|cuda_aware|comm_backend_name|"
      "eps_inside_sqrt|max_grad_norm|amsgrad"},
-    {"onebitlamb", "onebit-lamb",
+    {"OneBitLamb", "onebit-lamb",
      "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|freeze_step|coeff_beta|"
      "factor_max|factor_min|factor_threshold|cuda_aware|comm_backend_name|eps_inside_sqrt|"
      "max_grad_norm|amsgrad"},
-    {"zerooneadam", "zero-one-adam",
+    {"ZeroOneAdam", "zero-one-adam",
      "lr|betas|eps|weight_decay|bias_correction|var_freeze_step|var_update_scaler|"
      "local_step_scaler|local_step_clipper|cuda_aware|comm_backend_name|eps_inside_sqrt|"
      "max_grad_norm|amsgrad"},
-    {"muon", "", "its updates need full matrices on every rank"},
-    {"muadam", "", kMu},
-    {"muadamw", "", kMu},
-    {"musgd", "", kMu},
+    {"Muon", "", "its updates need full matrices on every rank"},
+    {"MuAdam", "", kMu},
+    {"MuAdamW", "", kMu},
+    {"MuSGD", "", kMu},
 };
 
 /// Finds an optimizer by name, in upper or lower case; null if it is unknown or refused.
 static const Type *findType(StringRef name) {
-  const Type *type = find_if(kTypes, [&](const Type &each) { return each.name == name.lower(); });
+  const Type *type =
+      find_if(kTypes, [&](const Type &each) { return each.name.equals_insensitive(name); });
   return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
 }
 
@@ -140,7 +141,7 @@ std::string partita::config::optimizerProblem(StringRef said) {
     return {};
   SmallVector<StringRef> supported;
   for (const Type &type : kTypes) {
-    if (type.name == said.lower())
+    if (type.name.equals_insensitive(said))
       return "the optimizer " + quoted(said) + " is not supported: " + type.params.str() +
              "; use AdamW or Lamb";
     if (!type.option.empty())
@@ -148,7 +149,8 @@ std::string partita::config::optimizerProblem(StringRef said) {
   }
   StringRef best = nearestName(said, supported);
   return "there is no optimizer " + quoted(said) +
-         (best.empty() ? "; there are Adam, AdamW, SGD, Lion, Adagrad and Lamb"
+         (best.empty() ? "; there are " + join(ArrayRef(supported).drop_back(), ", ") + " and " +
+                             supported.back().str()
                        : "; did you mean '" + best.str() + "'?");
 }
 
@@ -236,12 +238,12 @@ static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool se
 static bool resolveOneBit(Resolver &r, const Type &type) {
   constexpr StringLiteral corrects = "optimizer.params.bias_correction";
   r.idle(corrects, r.word(kType) + " corrects no biases, whatever it says");
-  if (type.name == "onebitlamb" &&
+  if (type.name == "OneBitLamb" &&
       (!resolveLamb(r) || !resolveNumber(r, "coeff_beta", "coeff-beta", "", "0.9") ||
        !resolveBounds(r, kFactorMin, kFactorMax, "factor-bounds") ||
        !resolveNumber(r, "factor_threshold", "factor-threshold", "", "0.1")))
     return false;
-  if (type.name != "zerooneadam")
+  if (type.name != "ZeroOneAdam")
     return resolveNumber(r, "freeze_step", "freeze-step", "", "100000");
   if (r.isGiven(kClipper) && r.real(kClipper) > 1)
     return r.fail(kClipper, r.name(kClipper) + " is " + numberText(r.real(kClipper)) +
@@ -270,11 +272,11 @@ bool partita::config::resolveOptimizer(Resolver &r) {
   type->params.split(known, '|');
   if (!checkParams(r, known))
     return false;
-  bool isPlainAdam = type->name == "adam" && !r.flag("optimizer.params.adam_w_mode");
+  bool isPlainAdam = type->name == "Adam" && !r.flag("optimizer.params.adam_w_mode");
   if (!r.set(kType, "optimizer", isPlainAdam ? "adam" : type->option) ||
       !resolveRate(r, type->rate))
     return false;
-  if (type->name == "adamw" && !r.flag("optimizer.params.adam_w_mode"))
+  if (type->name == "AdamW" && !r.flag("optimizer.params.adam_w_mode"))
     r.idle("optimizer.params.adam_w_mode", "of Adam alone: AdamW is AdamW");
   if (is_contained(known, "betas") && !resolveBetas(r, type->betas))
     return false;
@@ -294,5 +296,5 @@ bool partita::config::resolveOptimizer(Resolver &r) {
   if (is_contained(known, nesterov.rsplit('.').second) &&
       !resolveSwitch(r, nesterov, "nesterov", true))
     return false;
-  return type->name != "lamb" || resolveLamb(r);
+  return type->name != "Lamb" || resolveLamb(r);
 }
