@@ -36,7 +36,7 @@ def unit(pack, table):
 # What compute-sanitizer runs of the unit tests: each family of kernels once. racecheck is for those with shared memory.
 SANITIZED = [
     ("memcheck kernels", ["Norm/0.*", "Movement/0.*", "Embedding.*", "Softmax.*", "Scalars.*", "Updates.*", "CudaClassifier/2.*",
-                          "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.*"]),
+                          "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.*", "Int4Chunks.*", "Int8Blocks.*"]),
     ("memcheck attention", ["Documents.*", "AttentionOnTensorCores/1.*", "AttentionByWarpGroups/1.*"]),
     ("racecheck kernels", ["Norm/0.*", "Rows/0.*", "Rows/2.*", "Updates.*", "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.Sums*"]),
     ("racecheck attention", ["AttentionOnTensorCores/0.*", "AttentionByWarpGroups/0.*"])]
