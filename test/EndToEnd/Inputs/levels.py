@@ -1,4 +1,5 @@
-"""What explain says that a node sends, within it and to other nodes, against the formulas of ZeRO-3, of hpZ and of weights in 8 bits.
+"""What explain says that a node sends, within it and to other nodes, against the formulas of ZeRO-3, of hpZ, of weights in 8 bits, of ZeRO++ in bfloat16
+and of 1-bit Adam.
 usage: levels.py MODEL FOLDER"""
 import json
 import math
@@ -10,12 +11,13 @@ from commands import call
 model, folder = sys.argv[1:]
 N, H = 4, 2  # ranks, of which a node has H
 nodes, M = N // H, N // H - 1
-PLAN = [model, "--dim", "batch=4", "--dim", "sequence=8", "--mesh", f"dp={N}", "--zero-stage", "3", "--gather-always"]
+RANKS = [model, "--dim", "batch=4", "--dim", "sequence=8", "--mesh", f"dp={N}"]
+PLAN = [*RANKS, "--zero-stage", "3", "--gather-always"]
 
 
-def levels(*options):
+def levels(*options, plan=PLAN):
     """{row: (within, between)} of the table."""
-    text = call("partita", "explain", *PLAN, *options)
+    text = call("partita", "explain", *plan, *options)
     table = re.search(r"Sent by a node of 2 ranks in train_step, 2 nodes.*\n.*\n((?:  .*\n)+)", text)[1]
     rows = {}
     for line in table.splitlines():
@@ -56,4 +58,31 @@ vectors = P - 4 * elements
 assert 0 <= total(both, "dp", "forward") - far * (elements + 4 * scales + vectors) <= padding, (total(both, "dp", "forward"), elements, scales)
 assert total(both, "dp", "backward all_gather") == 0
 assert both["without ZeRO++"][0] == flat["in all"][0] and both["without ZeRO++"] == hpz["without ZeRO++"]
+# ZeRO++ in bfloat16, of P = 2 bytes per element: P/2 and scales forward, nothing for the backward pass, P/4 and scales of gradients, rounded once more
+# between nodes; from each of a node's ranks. Vectors are exact.
+zeropp = levels("--zero-hpz-partition-size", str(H), "--zero-quantized-weights", "--zero-quantized-gradients", "--precision", "bfloat16")
+
+
+def divided(n, by):
+    return -(-n // by)
+
+
+shards = [divided(math.prod(shape), N) for shape in matrices.values()]
+assert all(4 * (divided(n, 256) + divided(n, 8)) < 2 * n for n in shards)  # else it stays exact
+assert zeropp["forward all_gather over dp of int8"][1] == far * elements and zeropp["forward all_gather over dp"][1] == far * 4 * scales
+assert zeropp["backward all_to_all over dp of int8"][1] == H * M * 4 * sum(divided(n, 256) + divided(n, 8) for n in shards)
+assert total(zeropp, "dp", "backward all_gather") == 0 and total(zeropp, "fsdp") == 0
+rest = [zeropp[f"{row} over dp of bfloat16"][1] - far * vectors / 2 for row in ("forward all_gather", "backward reduce_scatter")]
+assert all(0 <= each <= padding for each in rest), rest
+parts = [total(zeropp, "dp", kind) / far / (P / 2) for kind in ("forward", "backward all_gather", "backward all_to_all", "backward reduce_scatter")]
+exact = [zeropp["forward all_gather over dp of int8"][1], 0, H * M * 4 * sum(divided(n, 8) for n in shards)]
+print("ZeRO++:", " + ".join(f"{each / far / (2 * elements):.2f}" for each in exact), "P of numbers,",
+      f"{parts[0]:.2f} + {parts[1]:.0f} + {parts[2] + parts[3]:.2f} P with scales and vectors")
+
+# 1-bit Adam: a block to each rank of the other node, and one to each of its own; then each block once around the ring.
+bits = levels("--optimizer", "onebit-adam", "--freeze-step", "3", "--ranks-per-node", str(H), plan=RANKS)
+block = sum(4 + divided(divided(math.prod(shape), N), 8) for shape in shapes.values())
+assert bits["backward all_to_all over dp of bits"] == (H * (H - 1) * block, H * (N - H) * block), (bits, block)
+assert bits["backward all_gather over dp of bits"] == ((N - 1) * (H - 1) * block, (N - 1) * block), (bits, block)
+print("1-bit Adam: blocks of", block, "bytes")
 print(f"between nodes: {total(both) / P:.2f} P, {total(hpz) / P:.2f} P with exact weights, ZeRO-3 {total(flat) / P:.2f} P")
