@@ -74,6 +74,18 @@ def draw_options(rng, mesh, micro_batches=(2, 3), accumulate=0.5):
     return options + ["--optimizer", rng.choice(["adamw", "adam", "sgd", "lion", "adagrad", "lamb"])]
 
 
+# Families whose keys have no biases. A key's bias has a gradient that is 0 but for rounding, of which each order of additions sends another sign.
+NO_KEY_BIAS = {"llama", "mistral", "t5"}
+ONE_BIT = {"onebit-adam": ["--freeze-step", "1"], "onebit-lamb": ["--freeze-step", "1", "--coeff-beta", "0"],
+           "zero-one-adam": ["--var-freeze-step", "1", "--var-update-scaler", "1"]}
+
+
+def with_one_bit(rng, options):
+    """Draws an optimizer whose second step sums momenta with a bit per element, in place of the one that was drawn."""
+    kind = rng.choice(sorted(ONE_BIT))
+    return replaced(options, "--optimizer", "--optimizer", kind, *ONE_BIT[kind])
+
+
 def replaced(options, name, *words):
     """Returns the options with one option and its value replaced by other words."""
     at = options.index(name)
