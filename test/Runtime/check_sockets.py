@@ -127,7 +127,11 @@ def during():
         last = int(re.match(r"step (\d+)/", ahead)[1]) + 200
         assert any(line.startswith(f"step {last}/") for line in steps), "the run ended"
         print(f"garbage to ports of {len(ranks)} ranks", flush=True)
+        # Rank 0 gets the launcher's signal before it can see that the connection is closed.
+        os.kill(ranks[0], signal.SIGSTOP)
         os.kill(ranks[1], signal.SIGKILL)
+        os.kill(ranks[0], signal.SIGTERM)
+        os.kill(ranks[0], signal.SIGCONT)
         _, errors = process.communicate(timeout=30)
     finally:
         for each in [*children(process.pid), process.pid]:

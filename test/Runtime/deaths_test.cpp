@@ -3,6 +3,7 @@
 #include "common/run/interruption.h"
 #include "common/start_marks.h"
 #include "cpu/watch/deaths.h"
+#include "partita_rt/exit_status.h"
 #include "temporary_folder.h"
 
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace partita_rt;
@@ -74,6 +76,26 @@ TEST(DeathsDeathTest, ADeadRankIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(endBySigterm(false), testing::KilledBySignal(SIGTERM),
               "^gpt2: ended by SIGTERM after rank 2 died; it was in step 4 \\(data\\)\n$");
+}
+
+// Over TCP the thread that reads the connections reports the death, and ends the process: a little later than the signal comes.
+TEST(DeathsDeathTest, AThreadMayReportIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  auto run = [] {
+    Node node;
+    node.killRankTwo();
+    DeathWatch watch(0, node.watched, /*areAll=*/true, DeathWatch::Reporter::Thread);
+    handleSignals("gpt2", /*isFirst=*/true);
+    std::thread reporter([main = pthread_self()] {
+      pthread_kill(main, SIGTERM);
+      usleep(100'000);
+      (void)!write(STDERR_FILENO, "reported\n", 9);
+      _exit(kFailedWhileTraining);
+    });
+    for (;;)
+      pause();
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(kFailedWhileTraining), "^reported\n$");
 }
 
 // A launcher ends the ranks that are left, some of them by SIGKILL: those are not why the run ends.

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <ctime>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -86,6 +88,8 @@ struct DeathReport {
       return OthersEnd::Reported;
     if (cause == EndCause::kLauncher)
       return OthersEnd::None;
+    if (ends && watch->reporter == DeathWatch::Reporter::Thread)
+      sleepFully(DeathWatch::kThreadsPatience); // it ends the process meanwhile
     watch->forDead(cause, [&](const DeathWatch::Watched &dead) {
       text << (text.isEmpty() ? "" : "; ");
       appendDeath(text, dead.name.c_str(), dead.position);
@@ -120,6 +124,12 @@ struct DeathReport {
   }
 
 private:
+  /// Other signals do not shorten it.
+  static void sleepFully(int seconds) {
+    timespec left{seconds, 0};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+      ;
+  }
   static constexpr char kBySignal[] =
       "a signal, such as of a launcher that has lost a rank of another host";
   /// Has a watcher reported a rank that makes no progress?
@@ -130,8 +140,8 @@ private:
   }
 };
 
-DeathWatch::DeathWatch(int self, std::vector<Watched> ranks, bool areAll)
-    : self(self), ranks(std::move(ranks)), areAll(areAll) {
+DeathWatch::DeathWatch(int self, std::vector<Watched> ranks, bool areAll, Reporter reporter)
+    : self(self), ranks(std::move(ranks)), areAll(areAll), reporter(reporter) {
   static constexpr OthersEndFinder finder{DeathReport::find, DeathReport::record,
                                           DeathReport::foresee};
   own().position->process.store(getpid());

@@ -1,5 +1,5 @@
 // Says which rank was killed (kill -9, out of memory), where launchers end the others: mpirun says only which
-// process it was.
+// process it was, and torchrun's signal may come before a rank over TCP has seen the closed connection.
 
 #ifndef PARTITA_RT_CPU_WATCH_DEATHS_H
 #define PARTITA_RT_CPU_WATCH_DEATHS_H
@@ -40,9 +40,15 @@ public:
     RankPosition *position;
     FlightRing *flight;
   };
+  /// Who reports a death: a signal's handler, or a thread of this process that learns of it by itself, and ends the
+  /// process (processes/monitor.h). A handler gives that one kThreadsPatience seconds.
+  enum class Reporter : uint8_t { Handler, Thread };
+  static constexpr int kThreadsPatience =
+      5; ///< less than launchers have after SIGTERM: torchrun and Slurm wait for 30 s
   /// `ranks`: ascending, with this process's own, `self`. `areAll`: the run has no others. If one of others dies, nothing
   /// here shows why the launcher ends this process, so it writes its flight recorder whenever a signal comes.
-  DeathWatch(int self, std::vector<Watched> ranks, bool areAll = true);
+  DeathWatch(int self, std::vector<Watched> ranks, bool areAll = true,
+             Reporter reporter = Reporter::Handler);
   ~DeathWatch() { end(); }
   DeathWatch(const DeathWatch &) = delete;
   DeathWatch &operator=(const DeathWatch &) = delete;
@@ -64,6 +70,7 @@ private:
   const int self;
   const std::vector<Watched> ranks;
   const bool areAll;
+  const Reporter reporter;
 };
 
 } // namespace partita_rt

@@ -6,11 +6,13 @@
 #include "cpu/links/sockets/connections.h"
 #include "cpu/links/sockets/shared_pages.h"
 #include "cpu/links/sockets/streams.h"
+#include "cpu/watch/deaths.h"
 #include "partita_rt/machine.h"
 #include "processes/hub.h"
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <sys/resource.h>
 
 namespace partita_rt {
@@ -32,6 +34,15 @@ public:
   /// Null: the rank is of another node.
   const RankPosition *positionOf(int rank) const {
     return shown[size_t(rank)] ? &shown[size_t(rank)]->position : nullptr;
+  }
+  /// This node's, as a signal's handler sees them.
+  std::vector<DeathWatch::Watched> watched() const {
+    std::vector<DeathWatch::Watched> ranks;
+    for (size_t r = 0; r < shown.size(); ++r)
+      if (shown[r])
+        ranks.push_back(
+            {int(r), processes::nameOf(peers, int(r)), &shown[r]->position, &shown[r]->flight});
+    return ranks;
   }
   void write(const std::string &reason) const {
     write(self, reason);
@@ -88,7 +99,11 @@ public:
     own.rendezvous.setPosition(shared->own().position);
     return nullptr;
   }
-  [[noreturn]] void fail(const std::string &message) override { own.rendezvous.fail(message); }
+  [[noreturn]] void fail(const std::string &message) override {
+    if (deaths)
+      deaths->endWithError();
+    own.rendezvous.fail(message); // which decides what rank prints
+  }
 
 private:
   Streams streams; ///< open until all ranks have said goodbye
@@ -98,6 +113,7 @@ private:
   std::unique_ptr<Connections> connections;
   std::shared_ptr<SharedPages> pages;
   std::shared_ptr<const SharedRanks> shared;
+  std::optional<DeathWatch> deaths; ///< from when all ranks show where they are
   uint32_t messengers = 0;
 };
 
@@ -124,6 +140,9 @@ RankView SocketLinks::show(const Rank &) {
   own.position.phase = Phase::Unknown; // the set-up is over; the rank's body says what it does
   // Until all ranks have said goodbye, which is after the destruction of the pages here.
   own.rendezvous.setRecord([shared = shared](const std::string &reason) { shared->write(reason); });
+  std::vector<DeathWatch::Watched> watched = shared->watched();
+  bool areAll = watched.size() == size_t(ranks());
+  deaths.emplace(rank(), std::move(watched), areAll, DeathWatch::Reporter::Thread);
   RankView view{&shared->own().position, &shared->own().flight, {}, pages};
   for (int r = 0; r < ranks(); ++r) {
     const RankPosition *near = shared->positionOf(r);
