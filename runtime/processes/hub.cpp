@@ -114,14 +114,17 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
     send(int(r), {FrameKind::Gathered, number, packed});
 }
 
-void Hub::closed(int rank, Clock::time_point now) {
+void Hub::closed(int rank, Clock::time_point now, bool isSilent) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
-  if (!left)
-    reportLostRank(rank, Cause::Death,
-                   deathText(nameOf(rank), seen[size_t(rank)],
-                             std::chrono::duration<double>(now - heardAt[size_t(rank)]).count()),
+  if (left)
+    return;
+  double seconds = std::chrono::duration<double>(now - heardAt[size_t(rank)]).count();
+  if (isSilent && seen[size_t(rank)])
+    reportLostRank(rank, Cause::Stall, stoppedText(nameOf(rank), seconds, *seen[size_t(rank)]),
                    now);
+  else
+    reportLostRank(rank, Cause::Death, deathText(nameOf(rank), seen[size_t(rank)], seconds), now);
 }
 
 /// Reports that a rank has died or makes no progress; the others are asked for what they wait.

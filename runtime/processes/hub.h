@@ -62,8 +62,9 @@ public:
 
   /// Throws Error for a frame that ranks never send.
   void handle(int rank, const Frame &frame, Clock::time_point now);
-  /// The rank's connection has ended.
-  void closed(int rank, Clock::time_point now);
+  /// The rank's connection has ended. `isSilent`: its kernel has not answered for a minute, so its host may be gone, or the
+  /// network between; else the process has ended.
+  void closed(int rank, Clock::time_point now, bool isSilent = false);
   /// Call this every few hundredths of a second.
   void tick(Clock::time_point now);
   /// What another rank has published, for any thread.

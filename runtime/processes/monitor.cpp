@@ -8,6 +8,7 @@
 #include "partita_rt/types.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <poll.h>
@@ -230,11 +231,13 @@ void Monitor::exchange() {
     }
     if (open)
       continue;
+    bool isSilent = connection->error() == ETIMEDOUT;
     connection.reset();
     if (hub)
-      hub->closed(int(i), now);
+      hub->closed(int(i), now, isSilent);
     else if (!farewell) {
-      std::string text = deathOfRankZero();
+      double silence = std::chrono::duration<double>(now - heard).count();
+      std::string text = isSilent ? lostRankText("", silence) : deathOfRankZero();
       noteLostRank(text.c_str());
       takeOver(text);
     }

@@ -105,6 +105,8 @@ static Socket begin(const addrinfo &address, int &error) {
       result.isOpen() &&
       (connect(result.get(), address.ai_addr, address.ai_addrlen) == 0 || errno == EINPROGRESS);
   error = begins ? 0 : errno;
+  if (begins)
+    watchPeer(result.get());
   return begins ? std::move(result) : Socket();
 }
 
@@ -124,7 +126,6 @@ static Socket connectTo(const addrinfo &address, double seconds, std::string &pr
     problem = std::strerror(error);
     return Socket();
   }
-  watchPeer(result.get());
   return result;
 }
 
@@ -155,6 +156,7 @@ Socket beginConnecting(const std::string &address, int port) {
   int error = 0;
   Socket result = begin(*addresses, error);
   freeaddrinfo(addresses);
+  errno = error;
   return result;
 }
 
@@ -226,13 +228,20 @@ void Connection::send(const Frame &frame) {
   out += frame.text;
 }
 
+bool Connection::isBroken() {
+  bool waits = errno == EAGAIN || errno == EWOULDBLOCK;
+  if (!waits)
+    problem = errno;
+  return !waits;
+}
+
 bool Connection::flush() {
   while (hasUnsent()) {
     ssize_t n = ::send(socket.get(), out.data() + sent, out.size() - sent, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return errno == EAGAIN || errno == EWOULDBLOCK;
+      return !isBroken();
     sent += size_t(n);
   }
   out.clear();
@@ -247,7 +256,7 @@ bool Connection::receive() {
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return errno == EAGAIN || errno == EWOULDBLOCK;
+      return !isBroken();
     if (n == 0)
       return false;
     in.append(buffer, size_t(n));

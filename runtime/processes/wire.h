@@ -56,6 +56,8 @@ public:
   /// Takes what has arrived, for next(). Returns false if the other end has closed, or the connection is
   /// broken; frames that came before are still there.
   bool receive();
+  /// Why it is broken, if it is: an errno such as ETIMEDOUT. 0: it is not, or the other end has closed it.
+  int error() const { return problem; }
   /// Returns the next complete frame. Throws Error for one that is longer than allowed.
   std::optional<Frame> next();
 
@@ -64,6 +66,8 @@ private:
   std::string in, out;
   size_t taken = 0, sent = 0; ///< bytes of `in` and `out`
   uint32_t limit = kGreetingBytes;
+  int problem = 0;
+  bool isBroken(); ///< by the last call, as errno says
 };
 
 /// Listens on all addresses, IPv6 and IPv4. `port` 0 chooses any; portOf returns it. If the result
@@ -76,7 +80,7 @@ Socket acceptFrom(const Socket &listener);
 /// a host without an address.
 Socket connectTo(const std::string &host, int port, double seconds, std::string &problem);
 /// Begins to connect to a numeric address, and does not wait: over a Connection of the result, frames are
-/// sent once it is there. Not open if it cannot begin.
+/// sent once it is there. Not open if it cannot begin; then errno says why.
 Socket beginConnecting(const std::string &address, int port);
 /// Returns why a host has no address: "node7: Name or service not known"; "" if it has one.
 std::string problemOfHost(const std::string &host);

@@ -22,9 +22,10 @@ protected:
     RanksBelow ranks(getpid(), rank.program.string());
     StoppedRanks stopped(100);
     auto begin = std::chrono::steady_clock::now();
-    endOrphans(ranks, stopped, marks, /*passed=*/0);
+    byItself = endOrphans(ranks, stopped, marks, /*passed=*/0);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
+  bool byItself = false; ///< it has told the rank
 };
 
 TEST_F(Orphans, AreToldIfNobodyHas) {
@@ -32,6 +33,7 @@ TEST_F(Orphans, AreToldIfNobodyHas) {
   double seconds = end(Sleeper(), marks);
   EXPECT_GE(seconds, 1);
   EXPECT_LT(seconds, 2);
+  EXPECT_TRUE(byItself);
 }
 
 TEST_F(Orphans, AreKilledIfTheyDoNotFollow) {
@@ -50,6 +52,7 @@ TEST_F(Orphans, AreLeftAloneIfTheyAreAboutToEnd) {
     kill(rank.process, SIGKILL);
   });
   EXPECT_GE(end(rank, marks), 4);
+  EXPECT_FALSE(byItself); // a launcher has
   later.join();
 }
 

@@ -33,7 +33,8 @@ constexpr RanksSaid kTaken = RanksSaid::FolderTaken, kUnsaved = RanksSaid::Unsav
 constexpr Flag kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
                kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
-               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer;
+               kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer,
+               kHeld = &StartFacts::outlivedWait;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
@@ -65,6 +66,8 @@ TEST(Verdict, Table) {
       {"a signal comes first", facts(kTraining, kAgain, kRestart, kAsked), Verdict::AskedToEnd},
 
       {"another run has the folder", facts(kRefused, kTaken), Verdict::Final},
+      {"the last start's lock is kept for a while",
+       facts(kRefused, kTaken, kRestart, kTrained, kFewer, kHeld), Verdict::RestartLater},
       {"has it after a restart", facts(1, kTaken, kRestart, kTrained, kUnexplained, kFewer),
        Verdict::Final},
       {"the disk is full at the end", facts(kTraining, kUnsaved, kTrains), Verdict::RestartLater},
@@ -93,24 +96,26 @@ TEST(Verdict, Table) {
 
 TEST(Verdict, RanksAreLostForGoodIfAnotherStartIsRefused) {
   StartFacts refused = facts(kRefused, kRestart, kTrained, kFewer);
-  refused.refusals = 1;
+  refused.stepless = 1;
+  EXPECT_EQ(verdictOf(refused), Verdict::RestartLater);
+  refused.stepless = 2; // a refusal before, or a crash
   EXPECT_EQ(verdictOf(refused), Verdict::RestartWithFewer);
 }
 
 /// A data file that is away for some seconds must not cost ranks, which may never come back.
 TEST(Verdict, RanksAreNotLostAtOnceIfOneSaysWhatIsMissing) {
   StartFacts refused = facts(kRefused, kRestart, kTrained, kFewer, kSays);
-  for (; refused.refusals + 1 < kMostRefusals; ++refused.refusals)
-    EXPECT_EQ(verdictOf(refused), Verdict::RestartLater) << refused.refusals;
+  for (refused.stepless = 1; refused.stepless < kMostStepless; ++refused.stepless)
+    EXPECT_EQ(verdictOf(refused), Verdict::RestartLater) << refused.stepless;
   EXPECT_EQ(verdictOf(refused), Verdict::RestartWithFewer); // its GPU, perhaps
 }
 
 TEST(Verdict, CrashesInSetUpArePausedBetween) {
   for (StartFacts crashed :
        {facts(kTraining, kCause), facts(128 + SIGSEGV), facts(128 + SIGKILL, kRestart, kTrained)}) {
-    crashed.crashes = 1;
+    crashed.stepless = 1;
     EXPECT_EQ(verdictOf(crashed), Verdict::RestartNow);
-    for (crashed.crashes = 2; crashed.crashes < 100; ++crashed.crashes)
+    for (crashed.stepless = 2; crashed.stepless < 100; ++crashed.stepless)
       EXPECT_EQ(verdictOf(crashed), Verdict::RestartLater);
   }
 }
@@ -120,26 +125,27 @@ TEST(Verdict, RanksAreLostForGoodIfTwoStartsCrashInSetUp) {
   for (StartFacts crashed :
        {facts(kTraining, kRestart, kTrained, kFewer), facts(128 + SIGKILL, kRestart, kFewer),
         facts(1, kCause, kRestart, kFewer, kUnexplained)}) {
-    crashed.crashes = 1;
+    crashed.stepless = 1;
     EXPECT_EQ(verdictOf(crashed), Verdict::RestartNow);
-    crashed.crashes = 2;
+    crashed.stepless = 2;
     EXPECT_EQ(verdictOf(crashed), Verdict::RestartWithFewer);
   }
 }
 
 TEST(Verdict, PausesGrowAndHaveALimit) {
-  for (auto [refusals, seconds] :
+  for (auto [pause, seconds] :
        {std::pair(0, 0U), {1, 1U}, {2, 2U}, {5, 16U}, {6, 16U}, {1000, 16U}})
-    EXPECT_EQ(secondsAfter(refusals), seconds) << refusals;
+    EXPECT_EQ(secondsBefore(pause), seconds) << pause;
 }
 
 TEST(Verdict, RefusalsInSuccessionHaveALimit) {
   for (StartFacts refused :
-       {facts(kRefused, kRestart, kTrained), facts(kTraining, kUnsaved, kRestart, kTrained)}) {
-    int restarts = 0;
-    while (verdictOf(refused) == Verdict::RestartLater && restarts < 100)
-      refused.refusals = ++restarts;
-    EXPECT_EQ(restarts, kMostRefusals - 1);
+       {facts(kRefused, kRestart, kTrained), facts(kTraining, kUnsaved, kRestart, kTrained),
+        facts(kRefused, kTaken, kRestart, kHeld)}) {
+    refused.pauses = 1;
+    while (verdictOf(refused) == Verdict::RestartLater && refused.pauses < 100)
+      ++refused.pauses;
+    EXPECT_EQ(refused.pauses, kMostStepless);
     EXPECT_EQ(verdictOf(refused), Verdict::Final);
   }
 }

@@ -17,7 +17,7 @@ import time
 BIN = pathlib.Path(sys.argv[1]) / "bin"
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(SOURCE / "Support"))
-from supervised import MPIRUN, TEXT, TORCHRUN, children  # noqa: E402
+from supervised import MPIRUN, TEXT, TORCHRUN, children, executable  # noqa: E402
 
 TWO, OTHER, FOUR, THREE = (BIN / f"partita_rt_{name}" for name in ("example_dp2", "example_dp2_acc2", "example_dp4", "pipeline3"))
 TRAIN = ["--data", TEXT, "--init", "seed:1", "--steps"]
@@ -130,6 +130,8 @@ def during():
         # Rank 0 gets the launcher's signal before it can see that the connection is closed.
         os.kill(ranks[0], signal.SIGSTOP)
         os.kill(ranks[1], signal.SIGKILL)
+        while executable(ranks[1]):
+            time.sleep(0.002)
         os.kill(ranks[0], signal.SIGTERM)
         os.kill(ranks[0], signal.SIGCONT)
         _, errors = process.communicate(timeout=30)

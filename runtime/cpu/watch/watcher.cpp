@@ -82,13 +82,13 @@ void Watcher::tellNode() const {
     sight.positions[size_t(rank)]->runEnds = true;
 }
 
-/// Several processes may find the same: of those that share memory, the first one prints. If it was killed before it
-/// has, another one does.
+/// Several processes may find the same: of those that share memory, the first one prints. If it was killed or stopped before
+/// it has, another one does.
 bool Watcher::claimReport() const {
   std::atomic<int32_t> &reporter = sight.positions[size_t(sight.local.front())]->reporter;
   int32_t process = 0;
   return reporter.compare_exchange_strong(process, getpid()) ||
-         (processHasEnded(process) && reporter.compare_exchange_strong(process, getpid()));
+         (processCannotRun(process) && reporter.compare_exchange_strong(process, getpid()));
 }
 
 /// Ranks that wait leave it to a report that is due, or no longer do.

@@ -26,8 +26,9 @@ def losses(name):
     return supervised.losses(folder / f"{name}.csv")
 
 
-def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, said=lambda line: None, train=TRAIN, start=(), program="two"):
-    """Runs to the end, under the command `start`, killing a rank once the log of steps has these lengths, or these checkpoints are complete;
+def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, said=lambda line: None, train=TRAIN, start=(), program="two",
+        victim_of=lambda process: ranks(process, "two")[-1]):
+    """Runs to the end, under the command `start`, killing a rank, or another process below the first, once the log of steps has these lengths, or these checkpoints are complete;
     `before` is called while that rank is stopped, `said` with each line of errors. Returns status and errors."""
     log, errors = folder / f"{name}.csv", []
     process = subprocess.Popen([*start, "partita", "run", str(folder / program), *train, "--checkpoint", str(folder / name), "--log", str(log),
@@ -49,7 +50,7 @@ def run(name, *options, kills=(), number=signal.SIGKILL, before=lambda: None, sa
             assert time.monotonic() < end, (name, count, steps(log))
             time.sleep(0.002)
         assert process.poll() is None, (name, count, errors)
-        victim = ranks(process.pid, "two")[-1]
+        victim = victim_of(process.pid)
         os.kill(victim, signal.SIGSTOP)  # it must not write while `before` changes files
         before()
         os.kill(victim, number)
@@ -183,6 +184,20 @@ for name, launcher in (("busy", TORCHRUN), ("left-alone", str(left))):
     errors = (folder / f"{name}.err").read_text()
     assert first.returncode == -signal.SIGTERM and "finishing the step" in errors and not list((folder / name).glob("*.tmp")), (first.returncode, errors)
     assert max(int(path.name[5:]) for path in (folder / name).iterdir()) == steps(folder / f"{name}.csv"), errors
+# Nobody has asked the run to end if its launcher was killed, or ends too early: it goes on, though its ranks have got SIGTERM, and saved.
+status, errors = run("killed", "--max-restarts", "1", "--launcher", TORCHRUN, kills=("step-10",), victim_of=lambda process: supervised.children(process)[0])
+assert status == 0 and re.search(r"the launcher was ended by signal 9 \(Killed\); restart 1 of 1, from .*/step-\d+\n", errors), errors
+assert losses("killed") == losses("once") and files("killed") == files("once")
+early = folder / "early-launcher"
+early.write_text(f"#!/bin/sh\ntest -e {folder}/hasty/step-5 && exec {TORCHRUN} \"$@\"\nsetsid {TORCHRUN} \"$@\" &\nuntil test -e {folder}/hasty/step-5; do sleep 0.05; done\n")
+early.chmod(0o755)
+hasty = supervised.WatchedRun(["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "hasty.csv"), "--checkpoint",
+                               str(folder / "hasty"), "--max-restarts", "1", "--launcher", str(early)], dict(os.environ, PARTITA_PATIENCE="mark:1"))
+early_end = "the launcher has ended with status 0, but the newest checkpoint is of step "
+until(lambda: any(early_end in line and "; restart 1 of 1, from " in line for _, line in hasty.errors) or not hasty.alive())
+assert hasty.alive(), hasty.errors
+hasty.process.terminate()
+assert hasty.process.wait(100) == -signal.SIGTERM, hasty.errors
 # mpirun that gets a signal hides that its ranks have saved and ended by it: the run ends, as it was asked to.
 words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", *TRAIN[6:], "--log", str(folder / "told.csv"), "--checkpoint", str(folder / "told"),
          "--keep", "2", "--max-restarts", "3", "--launcher", f"mpirun --mca odls_base_sigkill_timeout 5 {MPIRUN.removeprefix('mpirun ')}"]

@@ -141,7 +141,9 @@ public:
     stopped.emplace(timeoutOf(arguments));
     wait();
     if (isLauncher) {
-      endOrphans(*launched, *stopped, marks, passed);
+      // A launcher that was killed, or has left its ranks behind, asks nobody to end, though the ranks have got SIGTERM.
+      bool wasKilled = outcome.killedBy && !partita_rt::isEndingSignal(outcome.killedBy);
+      haveLostLauncher = endOrphans(*launched, *stopped, marks, passed) || wasKilled;
       if (!outcome.interrupted)
         noteInterruption(outcome.status != 0); // a signal may have come meanwhile
     }
@@ -249,7 +251,7 @@ private:
       outcome.savedIn = inode;
     // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
     // not write it ends with an error.
-    if (int number; !outcome.signal &&
+    if (int number; !outcome.signal && !haveLostLauncher &&
                     !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))
       outcome.signal = number;
   }
@@ -373,6 +375,7 @@ private:
   double lookedAt = 0;     ///< the last look at stopped ranks, by it
   std::vector<pid_t> told; ///< ranks that have got the first signal in place of their launcher
   bool toldHaveEnded = false;
+  bool haveLostLauncher = false; ///< the ranks have: it was killed, or has ended before them
   int polls = 0;
   int passed = 0; ///< signals to this process that were passed on
   Force force = Force::None;

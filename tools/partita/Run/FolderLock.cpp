@@ -11,7 +11,7 @@
 
 using namespace partita::tool;
 
-void partita::tool::waitForLock(llvm::StringRef command, const std::string &folder) {
+bool partita::tool::waitForLock(llvm::StringRef command, const std::string &folder) {
   auto isFree = [&] {
     int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool isFree = descriptor < 0 || partita_rt::tryLock(descriptor);
@@ -19,11 +19,13 @@ void partita::tool::waitForLock(llvm::StringRef command, const std::string &fold
       close(descriptor);
     return isFree;
   };
-  if (waitUntil(1, isFree) || interruptingSignal())
-    return;
+  if (waitUntil(1, isFree))
+    return true;
+  if (interruptingSignal())
+    return false;
   llvm::errs() << "partita " << command << ": waits up to " << textOf(Patience::Lock)
                << " for processes of the last start, which still hold the folder '"
                << printableLines(folder) << "'\n";
   llvm::errs().flush();
-  waitUntil(secondsOf(Patience::Lock) - 1, isFree);
+  return waitUntil(secondsOf(Patience::Lock) - 1, isFree);
 }

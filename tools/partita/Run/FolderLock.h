@@ -9,9 +9,9 @@
 namespace partita::tool {
 
 /// Waits until no process of the run that has ended holds the folder's lock any more (Patience::Lock), or a signal asks
-/// this one to end. Says so after a second. Without success, the next start reports that another run writes into the folder.
-/// `command` is named in messages.
-void waitForLock(llvm::StringRef command, const std::string &folder);
+/// this one to end. Says so after a second. Returns whether the folder is free; else the next start reports that another run
+/// writes into it. `command` is named in messages.
+bool waitForLock(llvm::StringRef command, const std::string &folder);
 
 } // namespace partita::tool
 

@@ -23,7 +23,7 @@ static bool haveBeenAsked(ArrayRef<pid_t> ranks, const StartMarks &marks) {
   });
 }
 
-void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
+bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
                                int passed) {
   // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
   // and, still without a mark, SIGKILL.
@@ -32,11 +32,13 @@ void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
   partita_rt::OwnClock clock;
   double before = 0;
   bool isTold = false; // by this process; whether by the launcher, the ranks say
+  bool wasAsked = false;
   for (std::vector<pid_t> ranks; !(ranks = below.find()).empty(); usleep(kLookEvery)) {
     double seconds = clock.advance(), passedSeconds = seconds - before;
     before = seconds;
     int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
     passed = arrivedSignals();
+    wasAsked |= signal != 0;
     if (seconds > toMark && !signal && !haveBeenAsked(ranks, marks))
       signal = seconds > toEnd ? SIGKILL : isTold ? 0 : SIGTERM;
     isTold |= signal != 0;
@@ -48,4 +50,9 @@ void partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
   }
+  // A launcher that has ended may have left another one behind, whose ranks are still to come.
+  if (int signal = interruptingSignal())
+    for (pid_t process : below.findProcesses())
+      kill(process, signal == SIGUSR1 ? SIGTERM : signal);
+  return isTold && !wasAsked;
 }

@@ -5,6 +5,7 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/Patience.h"
+#include "tools/partita/Run/Placeholders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -133,10 +134,8 @@ std::vector<std::string> ProgramStarts::launcherWords() const {
   std::vector<std::string> words = supervision.launcher;
   std::string ranks = std::to_string(programs[chosen].ranks), all = hosts.text();
   for (std::string &word : words)
-    for (auto [name, value] : {std::pair(StringRef("{ranks}"), &ranks), {"{hosts}", &all}})
-      for (size_t at = word.find(name); at != std::string::npos;
-           at = word.find(name, at + value->size()))
-        word.replace(at, name.size(), *value);
+    word = replacePlaceholders(
+        word, [&](StringRef name) { return name == kRanksPlaceholder ? ranks : all; });
   return words;
 }
 

@@ -2,6 +2,7 @@
 
 #include "tools/partita/Run/RanksBelow.h"
 #include "tools/partita/Run/Patience.h"
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
@@ -21,24 +22,37 @@ static std::pair<dev_t, ino_t> fileAt(const std::string &path) {
 RanksBelow::RanksBelow(pid_t launcher, llvm::StringRef program)
     : launcher(launcher), program(fileAt(program.str())) {}
 
-void RanksBelow::addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const {
-  std::string folder = "/proc/" + std::to_string(process);
-  std::error_code error;
-  if (auto its = fileAt(folder + "/exe"); its.second && its == program) // also if it was removed
-    ranks.push_back(process);
+bool RanksBelow::isRank(pid_t process) const {
+  auto its = fileAt("/proc/" + std::to_string(process) + "/exe"); // also if it was removed
+  return its.second && its == program;
+}
+
+static void addBelow(pid_t process, int depth, std::vector<pid_t> &found) {
   if (depth == kMaxDepth)
     return;
-  for (fs::directory_iterator task(folder + "/task", error), end; !error && task != end;
-       task.increment(error)) {
+  std::error_code error;
+  for (fs::directory_iterator task("/proc/" + std::to_string(process) + "/task", error), end;
+       !error && task != end; task.increment(error)) {
     std::ifstream children(task->path() / "children");
-    for (pid_t child; children >> child;)
-      addBelow(child, depth + 1, ranks);
+    for (pid_t child; children >> child;) {
+      found.push_back(child);
+      addBelow(child, depth + 1, found);
+    }
   }
 }
 
+std::vector<pid_t> RanksBelow::findProcesses() const {
+  std::vector<pid_t> found;
+  addBelow(launcher, 0, found);
+  return found;
+}
+
 std::vector<pid_t> RanksBelow::find() {
-  std::vector<pid_t> ranks;
-  addBelow(launcher, 0, ranks);
+  std::vector<pid_t> ranks = findProcesses();
+  ranks.insert(ranks.begin(), launcher);
+  ranks.erase(
+      std::remove_if(ranks.begin(), ranks.end(), [this](pid_t each) { return !isRank(each); }),
+      ranks.end());
   if (!ranks.empty())
     seen = Clock::now();
   return ranks;

@@ -26,6 +26,8 @@ public:
 
   /// Returns those that there are now.
   std::vector<pid_t> find();
+  /// Returns all processes below the launcher, ranks or not, each before its own.
+  std::vector<pid_t> findProcesses() const;
   /// Has find() ever found one?
   bool haveBeen() const { return seen.has_value(); }
   /// Returns true once there have been ranks, and find(), which is called regularly, has found none
@@ -34,7 +36,7 @@ public:
 
 private:
   using Clock = std::chrono::steady_clock;
-  void addBelow(pid_t process, int depth, std::vector<pid_t> &ranks) const;
+  bool isRank(pid_t process) const;
 
   pid_t launcher;
   std::pair<dev_t, ino_t> program;       ///< the executable

@@ -9,6 +9,7 @@
 #include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/Patience.h"
+#include "tools/partita/Run/Placeholders.h"
 #include "tools/partita/Run/ProgramStarts.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Program.h"
@@ -60,19 +61,6 @@ static std::optional<int64_t> takeRanks(std::vector<std::string> &words) {
   return std::nullopt;
 }
 
-/// Returns a {word} that stands for nothing in a launcher's command, without braces; or "". ${word} is the
-/// shell's.
-static StringRef unknownWord(StringRef text) {
-  for (size_t at = text.find('{'); at != StringRef::npos; at = text.find('{', at + 1)) {
-    StringRef word = text.substr(at + 1).take_while([](char c) { return isAlpha(c) || c == '_'; });
-    bool isWhole = !word.empty() && text.substr(at + 1 + word.size()).starts_with("}");
-    bool isShells = at > 0 && text[at - 1] == '$';
-    if (isWhole && !isShells && word != "ranks" && word != "hosts")
-      return word;
-  }
-  return "";
-}
-
 /// Returns why a launcher's command cannot be started, as the shell would find it; or "".
 static std::string problemOfCommand(const std::string &command) {
   if (!StringRef(command).contains('/')) {
@@ -87,11 +75,10 @@ static std::string checkLauncher(ArrayRef<std::string> launcher) {
   if (launcher.empty())
     return {};
   for (StringRef word : launcher)
-    if (StringRef unknown = unknownWord(word); !unknown.empty())
-      return ("--launcher: {" + unknown +
-              "} is unknown; {ranks} is the number of ranks, and {hosts} "
-              "what --host-discovery has found")
-          .str();
+    if (std::string unknown = unknownPlaceholder(word); !unknown.empty())
+      return "--launcher: {" + unknown +
+             "} is unknown; {ranks} is the number of ranks, and {hosts} "
+             "what --host-discovery has found";
   std::string problem = problemOfCommand(launcher.front());
   return problem.empty() ? ""
                          : "--launcher: " + launcher.front() + " cannot be started: " + problem;
@@ -103,7 +90,8 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
     return problem;
   bool waits = supervision.waits(), launches = !supervision.launcher.empty();
   auto mentions = [&](StringRef name) {
-    return llvm::any_of(supervision.launcher, [&](StringRef word) { return word.contains(name); });
+    return llvm::any_of(supervision.launcher,
+                        [&](StringRef word) { return hasPlaceholder(word, name); });
   };
   if (waits && launch().isRank())
     return "--max-restarts and --launcher: a launcher has started this process as one of several; "
@@ -111,11 +99,11 @@ static std::string checkSupervision(const Supervision &supervision, const Progra
            "--resume auto";
   if (!supervision.hostDiscovery.empty() && !waits)
     return "--host-discovery: has no effect without --max-restarts or --launcher";
-  if (mentions("{hosts}") && supervision.hostDiscovery.empty())
+  if (mentions(kHostsPlaceholder) && supervision.hostDiscovery.empty())
     return "--launcher: {hosts} needs --host-discovery, which names them";
   if (std::string problem = checkLauncher(supervision.launcher); !problem.empty())
     return problem;
-  if (starts.isElastic() && launches && !mentions("{ranks}"))
+  if (starts.isElastic() && launches && !mentions(kRanksPlaceholder))
     return "--launcher: the folder has programs for " + starts.sizes() +
            "; write {ranks} for their number, such as --launcher 'mpirun -np {ranks}'";
   return {};

@@ -58,8 +58,7 @@ public:
   int run();
 
 private:
-  Verdict decide(bool wasRestarted, bool hasSaved) const;
-  bool hasCrashedEarly(bool hasSaved) const;
+  Verdict decide(bool wasRestarted, bool hasSaved);
   bool mustBeginAgain() const;
   std::string newestCheckpoint() const;
   void checkIsComplete(bool hasSaved);
@@ -68,8 +67,7 @@ private:
   void tellEnd(int64_t restarts) const;
   /// Before the next start.
   unsigned secondsToWait() const {
-    return verdict == Verdict::RestartWithFewer ? 0
-                                                : secondsAfter(crashes ? crashes - 1 : refusals);
+    return verdict == Verdict::RestartLater ? secondsBefore(pauses) : 0;
   }
   /// Has a restart shown that each would end with the same step's result?
   bool recurs() const { return verdict == Verdict::Final && failedAgain; }
@@ -90,8 +88,8 @@ private:
   bool hasTrained = false;          ///< some start has
   FailedStep failedStep;            ///< the result that has ended the last start
   bool failedAgain = false;         ///< it has ended the start before too
-  int refusals = 0;                 ///< starts in succession that failed before their first step
-  int crashes = 0;                  ///< those that a crash has ended before it
+  int stepless = 0, pauses = 0;     ///< as StartFacts counts them
+  bool outlivedWait = false;        ///< a process of the start before still held the folder's lock
   std::vector<std::string> nextArguments; ///< of the next start
   /// The program or the folder is another one now: whoever starts the run again would go on with another program, or
   /// begin again. A person has to decide.
@@ -103,7 +101,8 @@ private:
 
 /// `hasSaved`: the folder has a checkpoint that it had not before. If all ranks were on other hosts, only
 /// that shows that the start has trained; a program that refuses to run has not made it.
-Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
+Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) {
+  stepless = outcome.hasTrained || hasSaved ? 0 : stepless + 1;
   StartFacts facts(outcome);
   facts.askedToEnd = outcome.interrupted || outcome.signal;
   facts.hasCause |= outcome.hasLost;
@@ -112,14 +111,12 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) const {
   facts.wasRestarted = wasRestarted;
   facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
-  facts.refusals = refusals;
-  facts.crashes = crashes;
-  return verdictOf(facts);
-}
-
-/// Has the start ended in its set-up, by anything but a rank's refusal to run? `hasSaved`: as above.
-bool Supervisor::hasCrashedEarly(bool hasSaved) const {
-  return (hasCrashed(outcome) || outcome.hasLost) && !outcome.hasTrained && !hasSaved;
+  facts.outlivedWait = outlivedWait;
+  facts.stepless = stepless;
+  facts.pauses = pauses + 1;
+  Verdict decided = verdictOf(facts);
+  pauses = decided == Verdict::RestartLater ? pauses + 1 : 0;
+  return decided;
 }
 
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
@@ -183,7 +180,7 @@ std::string Supervisor::prepareRestart() {
   if (mustNotGoOn)
     return "is not started again: --checkpoint: '" + anchor.name() +
            "' is not the folder that the run started with; is a file system not mounted?";
-  waitForLock(command, words.folder);
+  outlivedWait = !waitForLock(command, words.folder);
   bool beginsAgain = mustBeginAgain();
   nextArguments = beginsAgain ? arguments : words.again;
   resumesFrom = beginsAgain ? "" : newestCheckpoint();
@@ -251,9 +248,7 @@ int Supervisor::run() {
     checkIsComplete(hasSaved);
     failedAgain = outcome.failedStep.recurs(failedStep);
     failedStep = outcome.failedStep;
-    crashes = hasCrashedEarly(hasSaved) ? crashes + 1 : 0;
     verdict = decide(restarts > 0, hasSaved);
-    refusals = verdict == Verdict::RestartLater && crashes == 0 ? refusals + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
       tellEnd(restarts);
       break;
@@ -264,7 +259,7 @@ int Supervisor::run() {
       pauseFor(secondsToWait());
     }
     if (verdict == Verdict::RestartWithFewer)
-      crashes = 0; // of the size before
+      stepless = 0; // of the size before
     if (int number = interruptingSignal()) {
       fail(command,
            reasonOf(outcome) + ", and " + strsignal(number) + " has ended the wait for a restart");

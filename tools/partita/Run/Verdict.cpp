@@ -18,16 +18,17 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // be a flipped bit; a run repeats its steps bit for bit.
   if (facts.failedAgain)
     return Verdict::Final;
-  // The newest checkpoint is another run's.
+  bool mayPause = facts.pauses < kMostStepless;
+  // Another run's; or the last start's, of a host that has vanished: a file system shared by hosts keeps its lock for a while.
   if (facts.said == RanksSaid::FolderTaken)
-    return Verdict::Final;
+    return facts.outlivedWait && mayPause ? Verdict::RestartLater : Verdict::Final;
   // A disk that is full may have room again; all that was trained since the newest checkpoint is lost.
   if (facts.said == RanksSaid::Unsaved)
-    return facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
+    return mayPause ? Verdict::RestartLater : Verdict::Final;
   // A rank that was killed may be started again at once. What crashes in each set-up, such as for want of
   // memory, must not do so without a pause; or it has lost ranks for good, such as those of a host that kills them.
   if (hasCrashed(facts)) {
-    if (facts.crashes < 2)
+    if (facts.stepless < 2)
       return Verdict::RestartNow;
     return facts.wasRestarted && facts.hasFewer ? Verdict::RestartWithFewer : Verdict::RestartLater;
   }
@@ -36,17 +37,15 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   // A launcher may hide its processes' statuses, as torchrun does.
   if (facts.hasTrained)
     return Verdict::RestartNow;
-  // What has run before fails before its first step if ranks are lost for good, something is
-  // missing for a while, or a rank is lost in set-up and the launcher does not say so. What is
-  // missing for a while must not cost ranks, so one more start of this size comes first; and all that
-  // there may be if a rank of this host has said what it lacks: a file, which fewer ranks would lack
-  // too, or its GPU.
+  // A restart is refused if ranks are lost for good, or if something is missing for a while, which must not cost ranks:
+  // a file, which fewer ranks would lack too, or a GPU. So this size is tried once more; if a rank has said what is missing,
+  // as often as there may be starts without a step; and then a smaller one.
   if (facts.wasRestarted && facts.hasFewer) {
-    int others = saidWhyNotRun(facts.said) ? kMostRefusals - 1 : 1;
-    return facts.refusals >= others ? Verdict::RestartWithFewer : Verdict::RestartLater;
+    int most = saidWhyNotRun(facts.said) ? kMostStepless : 2;
+    return facts.stepless < most ? Verdict::RestartLater : Verdict::RestartWithFewer;
   }
   // A first start without any rank has most likely met a wrong command or host, which stay wrong.
   bool mayPass = facts.wasRestarted ? facts.isUnexplained || facts.trainedBefore
                                     : facts.isUnexplained && facts.said != RanksSaid::NeverRan;
-  return mayPass && facts.refusals + 1 < kMostRefusals ? Verdict::RestartLater : Verdict::Final;
+  return mayPass && mayPause ? Verdict::RestartLater : Verdict::Final;
 }

@@ -7,11 +7,11 @@ namespace partita::tool {
 
 /// How many starts may fail before their first step, in succession, if the run has trained before
 /// or it is not known why.
-inline constexpr int kMostRefusals = 6;
-/// Returns how many seconds to wait after this many refused starts: 1, 2, 4, 8, 16, and no
+inline constexpr int kMostStepless = 6;
+/// Returns how many seconds to wait before the restart that is the n-th in succession with a pause: 1, 2, 4, 8, 16, and no
 /// longer. The cause, such as an unmounted file system, may be temporary.
-inline unsigned secondsAfter(int refusals) {
-  return refusals ? 1U << ((refusals < kMostRefusals ? refusals : kMostRefusals - 1) - 1) : 0;
+inline unsigned secondsBefore(int pause) {
+  return pause ? 1U << ((pause < kMostStepless ? pause : kMostStepless - 1) - 1) : 0;
 }
 
 /// What the ranks of this host have reported by the end of a start; if they have reported several of these, the one listed
@@ -52,9 +52,10 @@ struct StartFacts : EndFacts {
   bool wasRestarted = false;  ///< the start was a restart
   bool trainedBefore = false; ///< some start before has completed a step
   bool hasFewer = false;      ///< the next start could have fewer ranks
-  int refusals = 0;           ///< starts before, in succession, that failed before their first step
-  int crashes =
-      0; ///< starts, with this one, in succession, that a crash has ended before their first step
+  bool outlivedWait = false;  ///< a process of the start before still held the folder's lock
+  // In succession, with this one, and since the number of ranks has changed last:
+  int stepless = 0; ///< starts that ended before their first step, by a crash or a refusal
+  int pauses = 0;   ///< those that were, or would be, followed by a pause (RestartLater)
 };
 
 enum class Verdict {

@@ -141,14 +141,11 @@ private:
       return;
     const Endpoint &to = all.endpoints[size_t(attempt.peer)];
     const std::string &address = to.addresses[attempt.address % to.addresses.size()];
-    Socket socket;
-    try {
-      socket = processes::connectTo(address, to.port, 2, attempt.problem);
-    } catch (const Error &error) {
-      attempt.problem = error.what();
-    }
-    if (!socket.isOpen())
+    Socket socket = processes::beginConnecting(address, to.port);
+    if (!socket.isOpen()) {
+      attempt.problem = std::strerror(errno);
       return again(attempt);
+    }
     attempt.since = Clock::now();
     attempt.connection = std::make_unique<Connection>(std::move(socket));
     attempt.connection->send(
@@ -168,7 +165,8 @@ private:
     lobby.addTo(waits);
     for (const Attempt &each : attempts)
       if (each.connection)
-        waits.push_back({each.connection->descriptor(), POLLIN, 0});
+        waits.push_back({each.connection->descriptor(),
+                         short(each.connection->hasUnsent() ? POLLOUT : POLLIN), 0});
     poll(waits.data(), waits.size(), 50);
   }
 
@@ -193,9 +191,12 @@ private:
   }
 
   void hear(Attempt &attempt) {
-    bool open = attempt.connection->receive();
+    bool open = attempt.connection->flush();
+    open = attempt.connection->receive() && open;
     std::optional<Frame> frame;
-    attempt.problem = "whoever listens there is not the rank";
+    attempt.problem = attempt.connection->error()       ? std::strerror(attempt.connection->error())
+                      : attempt.connection->hasUnsent() ? "nobody answers there"
+                                                        : "whoever listens there is not the rank";
     try {
       frame = attempt.connection->next();
     } catch (const Error &) {
