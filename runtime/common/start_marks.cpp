@@ -74,8 +74,7 @@ void noteStep() {
   if (hasTrained.exchange(true))
     return;
   leaveMark(kTrainedMark);
-  for (const char *mark : {kDoneMark, kFailedStepMark, kLostMark, kErrorMark, kRefusedMark,
-                           kEndedMark, kTakenMark, kUnsavedMark})
+  for (const char *mark : kMarksOfOneStart)
     removeMark(mark);
 }
 void noteLostRank(const char *report) {

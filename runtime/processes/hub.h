@@ -16,8 +16,8 @@
 
 namespace partita_rt::processes {
 
-/// Frames of the rendezvous. Several fields are packed into one text (wire.h).
 constexpr uint32_t kNoRank = ~uint32_t(0);
+/// Frames of the rendezvous. Several fields are packed into one text (wire.h).
 enum FrameKind : uint8_t {
   // From a rank to rank 0:
   Hello = 1, ///< the fields of Greeting

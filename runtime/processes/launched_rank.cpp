@@ -3,6 +3,7 @@
 #include "processes/launched_rank.h"
 #include "common/mesh/mesh.h"
 #include "partita_rt/printable.h"
+#include "partita_rt/timeout.h"
 #include "processes/host_speaker.h"
 #include "processes/hub.h"
 
@@ -17,7 +18,7 @@ static double secondsToMeet() {
   try {
     return timeoutSeconds();
   } catch (const std::exception &) {
-    return 300;
+    return kMostToJoin;
   }
 }
 

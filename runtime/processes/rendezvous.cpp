@@ -2,6 +2,7 @@
 
 #include "processes/rendezvous.h"
 #include "common/start_marks.h"
+#include "partita_rt/timeout.h"
 #include "processes/host_speaker.h"
 #include "processes/monitor.h"
 
@@ -20,7 +21,7 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
   }
   Socket listener = listenOn(0);
   Greeting own = greetingOf(environment, listener.isOpen() ? portOf(listener) : 0);
-  double seconds = std::min(timeout, 300.0);
+  double seconds = std::min(timeout, kMostToJoin);
   try {
     Joined joined = environment.rank == 0 ? receiveRanks(environment, own, seconds)
                                           : joinRankZero(environment, own, seconds);

@@ -91,8 +91,7 @@ TEST_F(Marks, SayWhichStepHasFailed) {
 /// A launcher such as torchrun may start the ranks anew: what those before have left is not why these end. What another
 /// rank of the same start leaves, stays.
 TEST_F(Marks, OfAnEarlierStartAreRemovedByAStep) {
-  for (const char *mark :
-       {kRefusedMark, kFailedStepMark, kLostMark, kErrorMark, kEndedMark, kTakenMark, kUnsavedMark})
+  for (const char *mark : kMarksOfOneStart)
     std::ofstream(folder + "/" + mark) << "of an earlier start";
   usleep(50'000); // a file's time may be a few milliseconds old
   auto run = [] {

@@ -34,11 +34,12 @@ TEST(Stragglers, TheSlowestIsTheOneThatWaitsLeast) {
   ranks.add(0, 10, 4, 6, 5);
   ranks.add(1, 10, 7, 6.5, 1.5);
   ranks.add(2, 10, 4.5, 7, 3.5);
-  std::optional<Stragglers::Slowest> slowest = ranks.stragglers.look();
+  std::optional<Stragglers::Found> slowest = ranks.stragglers.look();
   ASSERT_TRUE(slowest);
-  EXPECT_EQ(slowest->rank, 1);
-  EXPECT_DOUBLE_EQ(slowest->seconds, 0.0135);
-  EXPECT_DOUBLE_EQ(slowest->median, 0.0115);
+  EXPECT_EQ(slowest->all.rank, 1);
+  EXPECT_DOUBLE_EQ(slowest->all.seconds, 0.0135);
+  EXPECT_DOUBLE_EQ(slowest->all.median, 0.0115);
+  EXPECT_EQ(slowest->byKind[size_t(Work::Forward)].rank, 1);
   EXPECT_EQ(
       ranks.stragglers.text(),
       "slowest: rank 1 with 13.5 ms of work per step, median 11.5 ms (+17 %); forward: rank 1 "
@@ -50,13 +51,13 @@ TEST(Stragglers, OnlyWhatIsNewCounts) {
   ranks.add(0, 10, 100, 0, 0);
   ranks.add(1, 10, 1, 0, 99);
   ranks.add(2, 10, 1, 0, 99);
-  EXPECT_EQ(ranks.stragglers.look()->rank, 0);
+  EXPECT_EQ(ranks.stragglers.look()->all.rank, 0);
   EXPECT_FALSE(ranks.stragglers.look());
   EXPECT_EQ(ranks.stragglers.text(), "");
   // Ranks may have told of different numbers of steps, or of none.
   ranks.add(0, 2, 3, 0, 5);
   ranks.add(2, 5, 4, 0, 4);
-  EXPECT_EQ(ranks.stragglers.look()->rank, 2);
+  EXPECT_EQ(ranks.stragglers.look()->all.rank, 2);
   EXPECT_EQ(ranks.stragglers.text(),
             "slowest: rank 2 with 4 ms of work per step, median 3.5 ms (+14 "
             "%); forward: rank 2 +0.5 ms; of 2 of 3 ranks");

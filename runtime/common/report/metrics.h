@@ -37,7 +37,7 @@ struct StepLine {
   std::string nonfinite;
   std::optional<WorkTimes> times;             ///< with --breakdown
   std::optional<std::array<double, 2>> betas; ///< if the schedule sets them
-  std::optional<Stragglers::Slowest> slowest; ///< with --stragglers, where it is known
+  std::optional<Stragglers::Found> slowest;   ///< with --stragglers, where it is known
 };
 
 /// Optional columns of the log.

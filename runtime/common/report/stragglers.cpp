@@ -17,7 +17,7 @@ Stragglers::Stragglers(const Program &program, int count, PositionOf positionOf)
 static double ownSeconds(const std::array<double, kWorkKinds> &times) {
   double sum = 0;
   for (int kind = 0; kind < kWorkKinds; ++kind)
-    if (Work(kind) != Work::Collectives)
+    if (Stragglers::isOwn(Work(kind)))
       sum += times[size_t(kind)];
   return sum;
 }
@@ -35,7 +35,11 @@ Stragglers::slowestBy(const std::function<double(const Times &)> &seconds) const
   return {-all.back().second, all.back().first, median};
 }
 
-std::optional<Stragglers::Slowest> Stragglers::look() {
+Stragglers::Slowest Stragglers::slowestIn(int kind) const {
+  return slowestBy([kind](const Times &times) { return times[size_t(kind)]; });
+}
+
+std::optional<Stragglers::Found> Stragglers::look() {
   int news = 0;
   for (int r = 0; r < int(ranks.size()); ++r) {
     Seen &seen = ranks[size_t(r)];
@@ -50,7 +54,12 @@ std::optional<Stragglers::Slowest> Stragglers::look() {
     seen = {now.steps, now.seconds, perStep};
     ++news;
   }
-  return news > 1 ? std::optional(slowestBy(ownSeconds)) : std::nullopt;
+  if (news < 2)
+    return std::nullopt;
+  Found found{slowestBy(ownSeconds), {}};
+  for (int kind = 0; kind < kWorkKinds; ++kind)
+    found.byKind[size_t(kind)] = slowestIn(kind);
+  return found;
 }
 
 std::string Stragglers::text() const {
@@ -67,9 +76,9 @@ std::string Stragglers::text() const {
     text += format(" (+%.0f %%)", 100 * (all.seconds / all.median - 1));
   const char *separator = "; ";
   for (int kind = 0; kind < kWorkKinds; ++kind) {
-    if (Work(kind) == Work::Collectives)
+    if (!isOwn(Work(kind)))
       continue;
-    Slowest its = slowestBy([&](const Times &times) { return times[size_t(kind)]; });
+    Slowest its = slowestIn(kind);
     if (its.seconds - its.median < all.median / 100)
       continue; // it makes no difference
     text += separator + std::string(nameOf(Work(kind))) + ": " + rankText(program, its.rank) +

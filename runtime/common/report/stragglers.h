@@ -29,9 +29,15 @@ public:
     int rank;
     double seconds, median;
   };
+  /// By all of a rank's work, and by each kind of it; waits are no such kind.
+  struct Found {
+    Slowest all;
+    std::array<Slowest, kWorkKinds> byKind;
+  };
+  static bool isOwn(Work kind) { return kind != Work::Collectives; }
   /// What has become known since the last call: averages over the steps since. Nothing, unless it is
   /// news of at least two ranks.
-  std::optional<Slowest> look();
+  std::optional<Found> look();
   /// "slowest: rank 3 with 12.1 ms of work per step, median 10 ms (+21 %); forward: rank 3 +1.5 ms, ...",
   /// of the last look; "" if it found nothing.
   std::string text() const;
@@ -45,6 +51,7 @@ private:
   };
   /// Returns the rank with the most, and the median.
   Slowest slowestBy(const std::function<double(const Times &)> &seconds) const;
+  Slowest slowestIn(int kind) const;
 
   const Program &program;
   PositionOf positionOf;

@@ -77,9 +77,8 @@ void printText(const Program &program, const RunOptions &options) {
 /// Ranks wait for each other before the options are checked, so their --timeout counts already; but
 /// processes that start take a moment.
 static void setTimeoutOfJoining(int argc, char **argv) {
-  constexpr double kLeastSeconds = 30;
   if (std::optional<double> seconds = timeoutIn(std::vector<std::string>(argv + 1, argv + argc)))
-    setTimeoutSeconds(std::max(kLeastSeconds, *seconds));
+    setTimeoutSeconds(std::max(kLeastToJoin, *seconds));
 }
 
 /// Returns when rank 0 asks for it, in microseconds of the time of day. All processes call it together.

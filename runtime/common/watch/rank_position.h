@@ -30,8 +30,8 @@ inline bool takesLong(Phase phase) {
   return phase == Phase::SetUp || phase == Phase::Saving || phase == Phase::Outputs;
 }
 
-/// Its rank writes it, and `beats` a thread of the rank's process; what says how the run ends, any process of the
-/// node. Lock-free atomics, so it may lie in a window shared by processes. A text that changes while it is read may come
+/// The rank writes all but `beats`, which a thread of its process writes, and how the run ends (endCause, isDeathPrinted,
+/// reporter, reportIsDue, runEnds), which any process of the node does. Lock-free atomics, so it may lie in a window shared by processes. A text that changes while it is read may come
 /// out mixed: it is for people.
 struct alignas(64) RankPosition {
   static constexpr int32_t kUnknownRank = -1, kNoWait = -2;

@@ -2,7 +2,7 @@
 //
 // NCCL waits forever for a rank that does not arrive. Every half second this thread asks NCCL for
 // errors, and checks how long the oldest collective of each communicator has been pending; beyond
-// PARTITA_RT_TIMEOUT seconds all ranks are asked where they are (Rendezvous::report), and end.
+// the time-out all ranks are asked where they are (Rendezvous::report), and end.
 // Collectives inside a CUDA graph leave marks (graph_marks.h); if none is pending, the call of the
 // program's function is what hangs. The rendezvous notices a process that has died at once.
 

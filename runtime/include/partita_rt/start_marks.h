@@ -19,7 +19,6 @@ constexpr const char *kAloneMark = "alone";
 /// A checkpoint is complete. The file has the inode of the folder for checkpoints (inodeOf): a restart
 /// that finds another folder there, or none, must not begin anew.
 constexpr const char *kSavedMark = "saved";
-/// The first step of a start removes the following eight if they are older: then the launcher has started ranks again.
 /// A process has done everything that it was asked for: what its launcher still does is the launcher's own work.
 constexpr const char *kDoneMark = "done";
 /// A process has ended with kRefused (exit_status.h). The file has its message, for people.
@@ -44,6 +43,9 @@ constexpr const char *kEndedMark = "ended-by-signal";
 /// A process knows that a signal ends the run: it completes its step, saves, and needs no other signal.
 /// Its ID follows: a launcher may have started others since then.
 constexpr const char *kAskedMark = "asked-";
+/// The first step of a start removes these if they are older: then the launcher has started ranks again.
+constexpr const char *kMarksOfOneStart[] = {kDoneMark,  kRefusedMark, kFailedStepMark, kLostMark,
+                                            kErrorMark, kTakenMark,   kUnsavedMark,    kEndedMark};
 
 } // namespace partita_rt
 

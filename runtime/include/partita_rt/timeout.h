@@ -15,6 +15,8 @@
 namespace partita_rt {
 
 constexpr double kTimeoutSeconds = 1800;
+/// Ranks that do not meet within the time-out are reported after so many seconds at most, and at least.
+constexpr double kMostToJoin = 300, kLeastToJoin = 30;
 constexpr const char *kTimeoutVariable = "PARTITA_RT_TIMEOUT";
 
 /// Reads a number of seconds above 0 and below 1e9; nothing if the text is none.

@@ -110,7 +110,7 @@ def wait_for_hosts(name, waits, then, patience="hosts:600"):
 # A signal ends the wait for hosts too, and a command that hangs.
 for name, waits in (("few", "echo localhost:1"), ("hangs", "sleep 1000")):
     status, errors = wait_for_hosts(name, waits, subprocess.Popen.terminate)
-    assert status == -signal.SIGTERM and "(Killed), and Terminated has ended the wait for a restart\n" in errors, (name, errors)
+    assert status == -signal.SIGTERM and "(Killed), and SIGTERM has ended the wait for a restart\n" in errors, (name, errors)
 print("asked: a signal ends the wait for hosts")
 
 # Patience does as well: with too few hosts, with a command that fails, and with one that hangs.

@@ -215,7 +215,7 @@ victim = ranks(unseen.pid, "two")[-1]
 for process, number in ((unseen.pid, signal.SIGSTOP), (victim, signal.SIGKILL), (unseen.pid, signal.SIGTERM), (unseen.pid, signal.SIGCONT)):
     os.kill(process, number)
 errors = unseen.communicate(timeout=100)[1]
-assert unseen.returncode == -signal.SIGTERM and "was ended by signal 9 (Killed), and Terminated ends the run" in errors, (unseen.returncode, errors)
+assert unseen.returncode == -signal.SIGTERM and "was ended by signal 9 (Killed), and SIGTERM ends the run" in errors, (unseen.returncode, errors)
 # Launchers send a signal twice, which is one signal: the checkpoint may take longer than what ends ranks that do not end by themselves.
 supervised.build_slow_rename(folder / "slow.so")
 # So may that of ranks below mpirun, which would kill them two seconds after it has got a signal itself.

@@ -31,7 +31,7 @@ struct Outcome : EndFacts {
   std::string
       why; ///< the first cause, for a message: "rank 1 was ended by signal 9 (Killed)"; or ""
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
-  bool hasLost = false;    ///< one has lost another one, and none has refused to run
+  bool hasLost = false;    ///< a rank reported another as lost, and none refused to run
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
   std::string lostRank;         ///< which rank died or stopped, as another one has reported; or ""
   std::string error;            ///< an error of its own with which a rank has ended; or ""

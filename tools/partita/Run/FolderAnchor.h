@@ -19,7 +19,7 @@ public:
   explicit FolderAnchor(llvm::StringRef folder);
   /// From now on it is the folder itself, which had this inode when a checkpoint was completed in it.
   void moveTo(llvm::StringRef folder, ino_t its);
-  /// Leads the path to the same inode as before? Also true if it has led to none from the beginning.
+  /// Leads the path to the same inode as before? True also if the path never existed.
   bool isThere() const;
   /// Waits until it is the same (Patience::Folder), or a signal asks this process to end. Returns whether it is.
   bool waitFor() const;

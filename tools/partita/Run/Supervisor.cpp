@@ -24,6 +24,12 @@ static std::string briefly(StringRef message) {
   return message.size() <= kMost ? message.str() : message.take_front(kMost).str() + "...";
 }
 
+/// "SIGTERM", as ranks say it.
+static std::string signalName(int number) {
+  const char *name = sigabbrev_np(number);
+  return name ? "SIG" + std::string(name) : "signal " + std::to_string(number);
+}
+
 /// Why a start has ended. Where a launcher hides that, a rank's report says more than the launcher's
 /// status: who was lost. Where the lost one was, and who waited, the rank has printed.
 static std::string reasonOf(const Outcome &outcome) {
@@ -220,7 +226,7 @@ void Supervisor::tellEnd(int64_t restarts) const {
   if (!outcome.why.empty() && !outcome.rankPrintedError && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
   if (outcome.signal && outcome.killedBy && outcome.killedBy != outcome.signal)
-    fail(command, outcome.why + ", and " + strsignal(outcome.signal) + " ends the run");
+    fail(command, outcome.why + ", and " + signalName(outcome.signal) + " ends the run");
   if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
                       ", and no rank was seen on this host; its own lines above say why");
@@ -262,7 +268,7 @@ int Supervisor::run() {
       stepless = 0; // of the size before
     if (int number = interruptingSignal()) {
       fail(command,
-           reasonOf(outcome) + ", and " + strsignal(number) + " has ended the wait for a restart");
+           reasonOf(outcome) + ", and " + signalName(number) + " has ended the wait for a restart");
       outcome.signal = number;
       break;
     }

@@ -8,6 +8,7 @@
 #include "cpu/links/sockets/streams.h"
 #include "cpu/watch/deaths.h"
 #include "partita_rt/machine.h"
+#include "partita_rt/timeout.h"
 #include "processes/hub.h"
 
 #include <algorithm>
@@ -131,7 +132,7 @@ std::unique_ptr<Messenger> SocketLinks::messenger(const std::vector<int> &member
   std::set<int> others;
   for (int peer : peers)
     others.insert(members[size_t(peer)]);
-  connections->connect(others, streams, std::min(timeoutSeconds(), 300.0));
+  connections->connect(others, streams, std::min(timeoutSeconds(), kMostToJoin));
   uint32_t number = ++messengers;
   return members.empty() ? nullptr : std::make_unique<SocketMessenger>(streams, number, members);
 }
