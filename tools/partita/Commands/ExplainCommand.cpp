@@ -147,8 +147,12 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
 }
 
 /// The plan options of ZeRO++, which change what is sent, and not the mesh and the stage.
-static constexpr StringLiteral kCompressing[] = {
-    kHpz, "zero-quantized-weights", "zero-quantized-gradients", "quantization-block", "keep-exact"};
+static constexpr StringLiteral kCompressing[] = {kHpz,
+                                                 "zero-quantized-weights",
+                                                 "zero-quantized-gradients",
+                                                 "quantization-block",
+                                                 "gradient-quantization-block",
+                                                 "keep-exact"};
 
 /// Explains the model without ZeRO++'s options, for comparison.
 static bool explainExact(ExplainOptions &o, mlir::ModuleOp model, int first) {
@@ -158,7 +162,7 @@ static bool explainExact(ExplainOptions &o, mlir::ModuleOp model, int first) {
   bool same = llvm::all_of(
       kCompressing, [&](StringRef option) { return plan.get(option) == o.plan.get(option); });
   bool printsLevels =
-      (o.ranksPerNode > 0 || o.plan.get(kHpz) != "1") && !o.asJson && !o.plansMemory() && !o.flops;
+      (o.ranksPerNode > 0 || o.plan.get(kHpz) != "1") && !o.plansMemory() && !o.flops;
   if (same || !printsLevels || first > phaseIndex("precision"))
     return true;
   mlir::OwningOpRef<mlir::ModuleOp> module = model.clone();
@@ -226,27 +230,6 @@ static json::Array censusesOf(json::Object &manifest, ArrayRef<Collective> ofSta
   return result;
 }
 
-static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
-                      const std::optional<stages::Timeline> &timeline) {
-  json::Object result;
-  for (StringRef key : {"mesh", "ranks", "accumulate", "communicators", "channels", "collectives",
-                        "explained", "transfers", "work", "memory", "stages", "limited"})
-    if (json::Value *value = manifest.get(key))
-      result[key] = *value;
-  json::Array census;
-  for (const std::vector<Collective> &ofStage : byStage(collectives)) {
-    std::set<std::string> functions;
-    for (const Collective &collective : ofStage)
-      if (functions.insert(collective.function).second)
-        for (const json::Value &entry : censusesOf(manifest, ofStage, collective))
-          census.push_back(entry);
-  }
-  result["census"] = std::move(census);
-  if (timeline)
-    result["schedule"] = timeline->toJson();
-  outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
-}
-
 static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
   const json::Object *memory = manifest.getObject("memory");
   return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
@@ -269,6 +252,43 @@ static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
   return ranks;
 }
 
+/// What a node sends without ZeRO++'s compression, if that was asked for.
+static std::optional<LevelBytes> exactLevels(const ExplainOptions &o, StringRef function,
+                                             int64_t node) {
+  if (!o.exactManifest)
+    return std::nullopt;
+  return levelsOf(*o.exactManifest, o.exact, function, node).back().all;
+}
+
+static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
+                      const std::optional<stages::Timeline> &timeline, const ExplainOptions &o) {
+  json::Object result;
+  for (StringRef key : {"mesh", "ranks", "accumulate", "communicators", "channels", "collectives",
+                        "explained", "transfers", "work", "memory", "stages", "limited"})
+    if (json::Value *value = manifest.get(key))
+      result[key] = *value;
+  json::Array census;
+  for (const std::vector<Collective> &ofStage : byStage(collectives)) {
+    std::set<std::string> functions;
+    for (const Collective &collective : ofStage)
+      if (functions.insert(collective.function).second)
+        for (const json::Value &entry : censusesOf(manifest, ofStage, collective))
+          census.push_back(entry);
+  }
+  result["census"] = std::move(census);
+  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty()) {
+    std::string function = Census::mainFunction(collectives);
+    json::Array levels;
+    for (const LevelTable &table : levelsOf(manifest, collectives, function, node))
+      levels.push_back(levelsToJson(table, exactLevels(o, function, node)));
+    result["ranks_per_node"] = node;
+    result["levels"] = std::move(levels);
+  }
+  if (timeline)
+    result["schedule"] = timeline->toJson();
+  outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
+}
+
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives,
                       const std::optional<stages::Timeline> &timeline, const ExplainOptions &o) {
   bool all = o.all;
@@ -283,9 +303,11 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   if (timeline)
     printTimeline(outs(), *timeline, waits, all);
   printCommunication(outs(), manifest, collectives, all);
-  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty())
-    printLevels(outs(), manifest, collectives, Census::mainFunction(collectives), node, o.exact,
-                o.exactManifest ? &*o.exactManifest : nullptr);
+  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty()) {
+    std::string function = Census::mainFunction(collectives);
+    for (const LevelTable &table : levelsOf(manifest, collectives, function, node))
+      printLevels(outs(), table, function, exactLevels(o, function, node));
+  }
   if (all)
     printCalls(outs(), manifest);
   printTransfers(outs(), manifest);
@@ -418,7 +440,7 @@ int partita::tool::explainMain(Arguments arguments) {
   if (o.flops && !explainFlops(session, *manifest, collectives, o))
     return 1;
   if (o.asJson)
-    printJson(*manifest, collectives, timeline);
+    printJson(*manifest, collectives, timeline, o);
   else if (!o.memory && !o.flops)
     printText(*manifest, collectives, timeline, o);
   return 0;

@@ -3,7 +3,6 @@
 #include "tools/partita/Report/LevelsText.h"
 #include "dialects/Pipe/Pipe.h"
 #include "tools/partita/Program.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
@@ -120,53 +119,67 @@ private:
 };
 } // namespace
 
-/// Only what every step sends, and of a plan with phases the last one's.
-static bool counts(const Collective &collective, StringRef function) {
-  return collective.function == function && collective.steps.until == 0;
-}
-
-LevelBytes partita::tool::levelsOf(const json::Object &manifest, ArrayRef<Collective> collectives,
-                                   StringRef function, int64_t ranksPerNode) {
+std::vector<LevelTable> partita::tool::levelsOf(const json::Object &manifest,
+                                                ArrayRef<Collective> collectives,
+                                                StringRef function, int64_t ranksPerNode) {
   Groups groups(manifest, ranksPerNode);
-  LevelBytes sum;
-  for (const Collective &each : collectives)
-    if (counts(each, function))
-      sum += groups.sent(each);
-  return sum;
-}
-
-void partita::tool::printLevels(raw_ostream &os, const json::Object &manifest,
-                                ArrayRef<Collective> collectives, StringRef function,
-                                int64_t ranksPerNode, ArrayRef<Collective> exact,
-                                const json::Object *exactManifest) {
   int64_t nodes = rankCount(manifest) / ranksPerNode;
-  Groups groups(manifest, ranksPerNode);
-  MapVector<StringRef, LevelBytes> rows;
-  std::vector<std::string> titles; // owned
-  titles.reserve(collectives.size() + 2);
-  LevelBytes sum;
-  for (const Collective &each : collectives)
-    if (counts(each, function)) {
-      titles.push_back(std::string(each.backward ? "backward  " : "forward   ") + each.row().name +
-                       " over " + each.axis + (each.type == "float32" ? "" : " of " + each.type));
-      LevelBytes sent = groups.sent(each);
-      rows[titles.back()] += sent;
-      sum += sent;
-    }
-  rows["in all"] = sum;
-  if (exactManifest)
-    rows["without ZeRO++"] = levelsOf(*exactManifest, exact, function, ranksPerNode);
+  std::vector<LevelTable> tables;
+  for (analysis::Steps steps : analysis::phasesOf(collectives)) {
+    LevelTable &table = tables.emplace_back(LevelTable{ranksPerNode, nodes, steps, {}, {}});
+    for (const Collective &each : collectives)
+      if (each.function == function && each.steps.contains(steps)) {
+        std::string title = std::string(each.backward ? "backward  " : "forward   ") +
+                            each.row().name + " over " + each.axis +
+                            (each.type == "float32" ? "" : " of " + each.type);
+        auto row = llvm::find_if(table.rows, [&](auto &its) { return its.title == title; });
+        if (row == table.rows.end())
+          row = table.rows.insert(row, {title, {}});
+        LevelBytes sent = groups.sent(each);
+        row->sent += sent;
+        table.all += sent;
+      }
+    for (LevelTable::Row &row : table.rows)
+      row.sent = row.sent / nodes;
+    table.all = table.all / nodes;
+  }
+  return tables;
+}
+
+void partita::tool::printLevels(raw_ostream &os, const LevelTable &table, StringRef function,
+                                std::optional<LevelBytes> exact) {
+  std::vector<LevelTable::Row> rows = table.rows;
+  rows.push_back({"in all", table.all});
+  if (exact)
+    rows.push_back({"without ZeRO++", *exact});
   size_t width = 0;
-  for (const auto &row : rows)
-    width = std::max(width, row.first.size());
-  os << formatv("\nSent by a node of {0} {1} in {2}, {3} {4}, of bytes over a ring\n", ranksPerNode,
-                ranksPerNode == 1 ? "rank" : "ranks", function, nodes,
-                nodes == 1 ? "node" : "nodes");
+  for (const LevelTable::Row &row : rows)
+    width = std::max(width, row.title.size());
+  os << formatv("\nSent by a node of {0} {1} in {2}{3}, {4} {5}, of bytes over a ring\n",
+                table.ranksPerNode, table.ranksPerNode == 1 ? "rank" : "ranks", function,
+                table.steps.text(), table.nodes, table.nodes == 1 ? "node" : "nodes");
   auto line = [&](StringRef title, StringRef within, StringRef between) {
     os << "  " << left_justify(title, width) << "  " << right_justify(within, 16) << "  "
        << right_justify(between, 16) << '\n';
   };
   line("", "within the node", "to other nodes");
-  for (const auto &[title, sent] : rows)
-    line(title, grouped(sent.within / nodes), grouped(sent.between / nodes));
+  for (const LevelTable::Row &row : rows)
+    line(row.title, grouped(row.sent.within), grouped(row.sent.between));
+}
+
+json::Object partita::tool::levelsToJson(const LevelTable &table, std::optional<LevelBytes> exact) {
+  auto bytes = [](const LevelBytes &sent) {
+    return json::Object{{"within", sent.within}, {"between", sent.between}};
+  };
+  json::Array rows;
+  for (const LevelTable::Row &row : table.rows) {
+    json::Object entry = bytes(row.sent);
+    entry["collective"] = row.title;
+    rows.push_back(std::move(entry));
+  }
+  json::Object object{{"rows", std::move(rows)}, {"all", bytes(table.all)}};
+  table.steps.addTo(object);
+  if (exact)
+    object["without_zeropp"] = bytes(*exact);
+  return object;
 }

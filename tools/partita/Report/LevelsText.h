@@ -6,6 +6,9 @@
 #include "partita/Analysis/Collectives.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace partita::tool {
 
@@ -14,28 +17,39 @@ namespace partita::tool {
 std::vector<std::vector<int64_t>> rankGroups(const llvm::json::Object &manifest,
                                              const llvm::json::Object &communicator);
 
-/// Bytes that all ranks together send in a call of a function, by whether they leave a node.
+/// Bytes sent, by whether they leave a node.
 struct LevelBytes {
   int64_t within = 0, between = 0;
   LevelBytes &operator+=(const LevelBytes &other) {
     within += other.within, between += other.between;
     return *this;
   }
+  LevelBytes operator/(int64_t count) const { return {within / count, between / count}; }
 };
 
-/// Collectives as rings in the order of their ranks, the fewest bytes there are: of B bytes over n ranks, each rank sends its
-/// neighbour (n - 1)/n B for a gather or a reduce-scatter, twice that for an all-reduce, B for a shift, and B/n to every other
-/// for an all-to-all. A node is so many consecutive ranks. Messages between pipeline stages are not counted.
-LevelBytes levelsOf(const llvm::json::Object &manifest,
-                    llvm::ArrayRef<analysis::Collective> collectives, llvm::StringRef function,
-                    int64_t ranksPerNode);
+/// What a node sends in a call of a function: the mean over the nodes.
+struct LevelTable {
+  struct Row {
+    std::string title; ///< direction, kind, axis, type
+    LevelBytes sent;
+  };
+  int64_t ranksPerNode, nodes;
+  analysis::Steps steps; ///< in which it is sent
+  std::vector<Row> rows;
+  LevelBytes all; ///< their sum
+};
 
-/// Prints what a node sends in a call of the function, by direction, kind and axis, and in all. `exact` are the collectives of the same
-/// plan without ZeRO++'s compression, and their manifest, if there is any: their sum is printed beside it.
-void printLevels(llvm::raw_ostream &os, const llvm::json::Object &manifest,
-                 llvm::ArrayRef<analysis::Collective> collectives, llvm::StringRef function,
-                 int64_t ranksPerNode, llvm::ArrayRef<analysis::Collective> exact,
-                 const llvm::json::Object *exactManifest);
+/// Returns a table for each phase of training (phasesOf). Collectives are rings in the order of their ranks: of B bytes over n ranks, each rank
+/// sends its neighbour (n - 1)/n B for a gather or a reduce-scatter, twice that for an all-reduce, B for a shift, and B/n to every other
+/// for an all-to-all. A node is so many consecutive ranks. Messages between pipeline stages are not counted.
+std::vector<LevelTable> levelsOf(const llvm::json::Object &manifest,
+                                 llvm::ArrayRef<analysis::Collective> collectives,
+                                 llvm::StringRef function, int64_t ranksPerNode);
+
+/// Prints the table. `exact`: what the same plan sends without ZeRO++'s compression, if it is known.
+void printLevels(llvm::raw_ostream &os, const LevelTable &table, llvm::StringRef function,
+                 std::optional<LevelBytes> exact);
+llvm::json::Object levelsToJson(const LevelTable &table, std::optional<LevelBytes> exact);
 
 } // namespace partita::tool
 
