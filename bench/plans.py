@@ -63,7 +63,7 @@ def draw_options(rng, mesh, micro_batches=(2, 3), accumulate=0.5):
     maybe(0.2 if gathers else 0.01, "--gather-always")
     maybe(0.2 if gathers else 0.01, "--keep-gathered", "*weight*")
     scatters = options[1] in ("1", "2", "3", "full-shard", "shard-grad-op") and "tp" != mesh.split("=")[0]
-    maybe(0.2 if scatters else 0.01, "--zero-quantized-gradients", "--quantization-block", rng.choice([8, 20, 256]))
+    maybe(0.2 if scatters else 0.01, "--zero-quantized-gradients", "--gradient-quantization-block", rng.choice([8, 20, 64, 256]))
     maybe(0.3, "--clip", rng.choice([0.1, 1.0]))
     precision = rng.choice(["float32", "float32", "float32", "bfloat16", "float16"])
     if precision != "float32":

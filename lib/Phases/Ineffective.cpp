@@ -113,6 +113,12 @@ static constexpr Idle kAllExact = {
              plan.get("zero-quantized-gradients") != "true";
     },
     "without --zero-quantized-weights or --zero-quantized-gradients: all is exact"};
+static constexpr Idle kExactWeights = {
+    [](const Plan &plan) { return plan.get("zero-quantized-weights") != "true"; },
+    "without --zero-quantized-weights: weights are exact"};
+static constexpr Idle kExactGradients = {
+    [](const Plan &plan) { return plan.get("zero-quantized-gradients") != "true"; },
+    "without --zero-quantized-gradients: gradients are exact"};
 static constexpr Idle kScattersNothing = {
     [](const Plan &plan) { return plan.get("zero-stage") == "0" && !plan.get("mesh").empty(); },
     "with --zero-stage 0, where every rank keeps the sums of all gradients and none is scattered: give "
@@ -185,7 +191,8 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {kHpz, kKeepsForStep},
     {"zero-quantized-weights", kSendsNoWeights},
     {"zero-quantized-gradients", kScattersNothing},
-    {"quantization-block", kAllExact},
+    {"quantization-block", kExactWeights},
+    {"gradient-quantization-block", kExactGradients},
     {"keep-exact", kAllExact},
     {"gather-always", kKeepsAll},
     {"keep-gathered", kKeepsAll},

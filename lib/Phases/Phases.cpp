@@ -123,7 +123,7 @@ static constexpr StringLiteral kStates[] = {
     "zero-nest-reductions",
     "expand-norms",
     "cse",
-    "zero-quantize-gradients{on=${zero-quantized-gradients} block=${quantization-block} stage=${zero-stage} weights=${zero-quantized-weights} exact=${keep-exact}}",
+    "zero-quantize-gradients{on=${zero-quantized-gradients} block=${gradient-quantization-block} stage=${zero-stage} weights=${zero-quantized-weights} exact=${keep-exact}}",
     "verify-phase{after=states}",
 };
 

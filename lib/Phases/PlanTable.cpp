@@ -73,9 +73,12 @@ static constexpr PlanOption kOptions[] = {
      "sum them, within groups first (ZeRO++'s qgZ)",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"quantization-block", PlanOption::Integer, "N", "256", 2, 1 << 20,
-     "elements of such a block, at most: of a matrix, the largest power of two that divides its last dimension; of what a "
-     "rank sends of a gradient, so many, down to a multiple of 8",
+     "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension",
      /*unpartitioned=*/nullptr},
+    {"gradient-quantization-block", PlanOption::Integer, "N", "64", 2, 1 << 20,
+     "elements of a block of --zero-quantized-gradients, down to a multiple of 8: with a scale for more elements fewer bytes are "
+     "sent, and more elements are rounded to zero",
+     /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"keep-exact", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that --zero-quantized-weights, and gradients that --zero-quantized-gradients leaves exact: glob patterns over "
      "the parameters' names",

@@ -76,9 +76,8 @@ private:
   LogicalResult check() {
     if (block < kWord)
       return getOperation().emitError()
-             << "--quantization-block: " << block.getValue()
-             << ": with --zero-quantized-gradients a block is whole words of " << kWord
-             << " numbers; give at least " << kWord;
+             << "--gradient-quantization-block: " << block.getValue()
+             << ": a block is whole words of " << kWord << " numbers; give at least " << kWord;
     if (stage < 1)
       return getOperation().emitError()
              << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "

@@ -231,7 +231,7 @@ def ZeroQuantizeGradientsPass : Pass<"zero-quantize-gradients", "::mlir::ModuleO
     ```
   }];
   let options = [Option<"on", "on", "bool", "false", "false: nothing">,
-                 Option<"block", "block", "int64_t", "256", "elements of a block">,
+                 Option<"block", "block", "int64_t", "64", "elements of a block">,
                  Option<"stage", "stage", "int64_t", "3", "below 1: an error, because nothing is scattered">,
                  Option<"weights", "weights", "bool", "false", "patterns are for weights in 8 bits, too">,
                  ListOption<"exact", "exact", "std::string", "patterns over the names of parameters whose gradients are exact">];

@@ -10,7 +10,7 @@ import numpy as np
 from commands import call
 
 model, folder = sys.argv[1:]
-H, N, ACCUMULATE, BLOCK = 2, 4, 2, 256
+H, N, ACCUMULATE, BLOCK = 2, 4, 2, 64
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(folder + "/tokens.bin")
 RUN = ["-n", str(N), "--data", folder + "/tokens.bin", "--lr", "0.01", "--seed", "3", "--init", "seed:1", "--steps", "8"]
 QGZ, HPZ = "--zero-quantized-gradients", ["--zero-hpz-partition-size", str(H)]
@@ -75,7 +75,7 @@ for name, levels, element, times in (("three", HIERARCHY, 4, ACCUMULATE), ("buck
             key = each["kind"], each["axis"]
             census[key] = census.get(key, 0) + each["calls"] * each["bytes"]
     assert census == found, (name, census, found)
-print("sent: 4 (n / 256 + n / 8) bytes per chunk of n elements, over one axis after another")
+print(f"sent: 4 (n / {BLOCK} + n / 8) bytes per chunk of n elements, over one axis after another")
 
 bits = {name: {key: values.tobytes() for key, values in checkpoints.read(f"{folder}/c-{name}")[0].items()} for name in ("three", "buckets")}
 assert bits["three"] == bits["buckets"] and calls["buckets"]["all_to_all", "fsdp"] > calls["three"]["all_to_all", "fsdp"], calls

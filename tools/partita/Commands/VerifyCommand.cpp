@@ -253,9 +253,10 @@ int partita::tool::verifyMain(Arguments arguments) {
     summedExactly = full->clone();
     Plan plan = o.plan;
     plan.set("zero-quantized-gradients", "false");
+    auto reset = [&](StringRef option) { plan.set(option, findPlanOption(option)->initial); };
+    reset("gradient-quantization-block"); // without effect now
     if (plan.get("zero-quantized-weights") != "true")
-      for (StringRef option : {"quantization-block", "keep-exact"}) // without effect now
-        plan.set(option, findPlanOption(option)->initial);
+      reset("keep-exact");
     if (!compileTo(session, *summedExactly, plan, "states"))
       return 1;
   }
