@@ -22,7 +22,7 @@ protected:
     RanksBelow ranks(getpid(), rank.program.string());
     StoppedRanks stopped(100);
     auto begin = std::chrono::steady_clock::now();
-    byItself = endOrphans(ranks, stopped, marks, /*passed=*/0);
+    byItself = endOrphans(ranks, stopped, marks, /*passed=*/0, /*leavesOthers=*/false);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   bool byItself = false; ///< it has told the rank

@@ -188,6 +188,19 @@ for name, launcher in (("busy", TORCHRUN), ("left-alone", str(left))):
 status, errors = run("killed", "--max-restarts", "1", "--launcher", TORCHRUN, kills=("step-10",), victim_of=lambda process: supervised.children(process)[0])
 assert status == 0 and re.search(r"the launcher was ended by signal 9 \(Killed\); restart 1 of 1, from .*/step-\d+\n", errors), errors
 assert losses("killed") == losses("once") and files("killed") == files("once")
+# What a killed launcher has left behind, which would start ranks again beside the restart's, ends first.
+wrapper = folder / "wrapper"
+wrapper.write_text(f"#!/bin/sh\n{TORCHRUN} --max-restarts 3 \"$@\"\nexit $?\n")
+wrapper.chmod(0o755)
+status, errors = run("wrapped", "--max-restarts", "1", "--resume", "auto", "--launcher", str(wrapper), kills=("step-5",),
+                     victim_of=lambda process: supervised.children(process)[0], start=("env", "PARTITA_PATIENCE=mark:1"))
+assert status == 0 and "another run writes" not in errors, (status, errors)  # its ranks may have done all before they are told
+assert losses("wrapped") == losses("once") and files("wrapped") == files("once")
+# A run is complete when all is done, whatever its launcher does then.
+wrapper.write_text(f"#!/bin/sh\n{TORCHRUN} \"$@\"\nexit ${{STATUS}}\n")
+for code, expected in ((1, 1), (3, 0)):
+    status, errors = run(f"done-{code}", "--max-restarts", "1", "--launcher", str(wrapper), start=("env", f"STATUS={code}"))
+    assert status == expected and "; restart " not in errors and f"partita run: all is done; the launcher has ended with status {code}" in errors, (status, errors)
 early = folder / "early-launcher"
 early.write_text(f"#!/bin/sh\ntest -e {folder}/hasty/step-5 && exec {TORCHRUN} \"$@\"\nsetsid {TORCHRUN} \"$@\" &\nuntil test -e {folder}/hasty/step-5; do sleep 0.05; done\n")
 early.chmod(0o755)

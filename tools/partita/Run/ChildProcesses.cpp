@@ -10,6 +10,7 @@
 #include "tools/partita/Run/ChildProcesses.h"
 #include "runtime/include/partita_rt/exit_status.h"
 #include "runtime/include/partita_rt/launchers.h"
+#include "runtime/include/partita_rt/machine.h"
 #include "runtime/include/partita_rt/own_clock.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
@@ -143,7 +144,8 @@ public:
     if (isLauncher) {
       // A launcher that was killed, or has left its ranks behind, asks nobody to end, though the ranks have got SIGTERM.
       bool wasKilled = outcome.killedBy && !partita_rt::isEndingSignal(outcome.killedBy);
-      haveLostLauncher = endOrphans(*launched, *stopped, marks, passed) || wasKilled;
+      bool isDone = marks.has(partita_rt::kDoneMark) && outcome.status == 0 && !wasKilled;
+      haveLostLauncher = endOrphans(*launched, *stopped, marks, passed, isDone) || wasKilled;
       if (!outcome.interrupted)
         noteInterruption(outcome.status != 0); // a signal may have come meanwhile
     }
@@ -238,6 +240,7 @@ private:
   /// What ranks have left, once all have ended.
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
+    outcome.hasDone = marks.has(partita_rt::kDoneMark);
     outcome.said = marks.has(partita_rt::kTakenMark)     ? RanksSaid::FolderTaken
                    : marks.has(partita_rt::kUnsavedMark) ? RanksSaid::Unsaved
                    : marks.has(partita_rt::kRefusedMark) ? RanksSaid::Refused
@@ -293,8 +296,11 @@ private:
       llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
     if (marks.has(partita_rt::kAloneMark))
       stopped->setAlone();
-    if (launched && !failed && launched->haveLeft() && !marks.has(partita_rt::kDoneMark)) {
-      giveReason("its ranks on this host have ended, and the launcher has not");
+    bool isStopped = launched && partita_rt::processState(processes.front()) == 'T';
+    if (launched && !failed && launched->haveLeft() &&
+        (isStopped || !marks.has(partita_rt::kDoneMark))) {
+      giveReason(isStopped ? "its ranks on this host have ended, and the launcher is stopped"
+                           : "its ranks on this host have ended, and the launcher has not");
       forceEnd(Force::Kill); // what it waits for does not answer
       return true;
     }

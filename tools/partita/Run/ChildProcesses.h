@@ -32,6 +32,7 @@ struct Outcome : EndFacts {
       why; ///< the first cause, for a message: "rank 1 was ended by signal 9 (Killed)"; or ""
   bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   bool hasLost = false;    ///< a rank reported another as lost, and none refused to run
+  bool hasDone = false;    ///< a rank has done all that it was asked for
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
   std::string lostRank;         ///< which rank died or stopped, as another one has reported; or ""
   std::string error;            ///< an error of its own with which a rank has ended; or ""

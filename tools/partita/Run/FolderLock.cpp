@@ -24,8 +24,8 @@ bool partita::tool::waitForLock(llvm::StringRef command, const std::string &fold
   if (interruptingSignal())
     return false;
   llvm::errs() << "partita " << command << ": waits up to " << textOf(Patience::Lock)
-               << " for processes of the last start, which still hold the folder '"
-               << printableLines(folder) << "'\n";
+               << " for what still holds the folder '" << printableLines(folder)
+               << "': processes of the last start, or another run\n";
   llvm::errs().flush();
   return waitUntil(secondsOf(Patience::Lock) - 1, isFree);
 }

@@ -7,6 +7,8 @@
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
+#include <optional>
+#include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,19 +25,54 @@ static bool haveBeenAsked(ArrayRef<pid_t> ranks, const StartMarks &marks) {
   });
 }
 
+namespace {
+/// Other processes of a launcher that has ended, such as a torchrun that a script has started. They would start ranks again.
+class Leftovers {
+public:
+  explicit Leftovers(const RanksBelow &below) : below(below) {}
+  /// Ends them by SIGTERM, and those that are left kToEnd seconds later by SIGKILL. Are there any?
+  bool end(double now) {
+    std::vector<pid_t> processes = below.findProcesses();
+    if (processes.empty() || (since && now > *since + 2 * kToEnd)) // of another user
+      return false;
+    if (!since)
+      since = now;
+    for (pid_t process : processes)
+      if (now > *since + kToEnd)
+        kill(process, SIGKILL);
+      else if (told.insert(process).second)
+        kill(process, SIGTERM);
+    return true;
+  }
+
+private:
+  static constexpr int kToEnd = 5;
+  const RanksBelow &below;
+  std::set<pid_t> told;
+  std::optional<double> since;
+};
+} // namespace
+
 bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
-                               int passed) {
+                               int passed, bool leavesOthers) {
   // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
   // and, still without a mark, SIGKILL.
   int toMark = secondsOf(Patience::Mark), toEnd = toMark + secondsOf(Patience::Orphans);
   below.adopt();
+  Leftovers leftovers(below);
   partita_rt::OwnClock clock;
   double before = 0;
   bool isTold = false; // by this process; whether by the launcher, the ranks say
   bool wasAsked = false;
-  for (std::vector<pid_t> ranks; !(ranks = below.find()).empty(); usleep(kLookEvery)) {
+  for (;; usleep(kLookEvery)) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
     double seconds = clock.advance(), passedSeconds = seconds - before;
     before = seconds;
+    std::vector<pid_t> ranks = below.find();
+    bool leaves = leavesOthers && !interruptingSignal();
+    if (ranks.empty() && (leaves || !leftovers.end(seconds)))
+      return isTold && !wasAsked;
     int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
     passed = arrivedSignals();
     wasAsked |= signal != 0;
@@ -47,12 +84,5 @@ bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
         kill(rank, signal);
     if (std::optional<pid_t> rank = stopped.look(ranks, passedSeconds))
       kill(*rank, SIGKILL);
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
   }
-  // A launcher that has ended may have left another one behind, whose ranks are still to come.
-  if (int signal = interruptingSignal())
-    for (pid_t process : below.findProcesses())
-      kill(process, signal == SIGUSR1 ? SIGTERM : signal);
-  return isTold && !wasAsked;
 }

@@ -66,6 +66,9 @@ public:
 private:
   Verdict decide(bool wasRestarted, bool hasSaved);
   bool mustBeginAgain() const;
+  int64_t stepsDone() const;
+  bool isComplete() const;
+  int statusWhenComplete() const;
   std::string newestCheckpoint() const;
   void checkIsComplete(bool hasSaved);
   std::string prepareRestart();
@@ -125,6 +128,25 @@ Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) {
   return decided;
 }
 
+/// Returns the step of this run's newest checkpoint; 0 if it has none, -1 if that is not known.
+int64_t Supervisor::stepsDone() const {
+  bool areOwn = words.resumes || wasSaved; // else the checkpoints are those of another run
+  std::vector<partita_rt::CheckpointEntry> entries = partita_rt::checkpointsIn(words.folder);
+  return entries.empty() || !areOwn ? 0 : entries.front().step;
+}
+
+/// Is all done, whatever has become of the launcher since? What a script does after its ranks is its own work.
+bool Supervisor::isComplete() const {
+  return outcome.isLauncher && outcome.hasDone && !outcome.interrupted && !words.folder.empty() &&
+         words.steps && stepsDone() >= *words.steps;
+}
+
+/// A launcher's own status, unless it is one by which scripts start a run again.
+int Supervisor::statusWhenComplete() const {
+  bool wasKilled = outcome.killedBy || partita_rt::signalIn(outcome.status);
+  return wasKilled || outcome.status == partita_rt::kFailedWhileTraining ? 0 : outcome.status;
+}
+
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
 /// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as above.
 void Supervisor::checkIsComplete(bool hasSaved) {
@@ -140,9 +162,7 @@ void Supervisor::checkIsComplete(bool hasSaved) {
   }
   if (words.folder.empty() || !words.steps)
     return;
-  bool areOwn = words.resumes || wasSaved; // else the checkpoints are those of another run
-  std::vector<partita_rt::CheckpointEntry> entries = partita_rt::checkpointsIn(words.folder);
-  int64_t done = entries.empty() || !areOwn ? 0 : entries.front().step;
+  int64_t done = stepsDone();
   if (done < 0 || done >= *words.steps) // -1: it is not known
     return;
   if (outcome.said == RanksSaid::NeverRan && !hasSaved) {
@@ -252,6 +272,11 @@ int Supervisor::run() {
     bool hasSaved = before.hasNew(words.folder);
     wasSaved |= hasSaved;
     checkIsComplete(hasSaved);
+    if (outcome.status != 0 && isComplete()) {
+      errs() << "partita " << command << ": all is done; " << printableLines(reasonOf(outcome))
+             << '\n';
+      return statusWhenComplete();
+    }
     failedAgain = outcome.failedStep.recurs(failedStep);
     failedStep = outcome.failedStep;
     verdict = decide(restarts > 0, hasSaved);
