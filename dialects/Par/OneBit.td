@@ -26,8 +26,8 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
         worker' = x - s(x) sign(x);  y = sum over ranks of s(x) sign(x), plus the server's error
         server' = y - s(y) sign(y);  result = s(y) sign(y), by chunk
 
-    If a rank's scale is no finite number, all results are NaN on all ranks, and all errors stay. If a server's sum y is beyond float32, so is its scale: its chunk of
-    that value is infinite on all ranks, and its error stays. No update skips such a step; the next loss is no number, which ends the run. One rank alone compresses nothing.
+    If a rank's scale is not finite, all results are NaN on all ranks, and all errors stay. If a server's sum y is beyond float32, so is its scale: its chunk of
+    that value is infinite on all ranks, and its error stays. No update skips such a step; the next loss is NaN, which ends the run. One rank alone compresses nothing.
 
         %sum, %worker1, %server1 = par.one_bit_all_reduce %x, %worker, %server at %t : tensor<f32> over "dp" exact until 10
            : (tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
