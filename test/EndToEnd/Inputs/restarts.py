@@ -201,6 +201,9 @@ wrapper.write_text(f"#!/bin/sh\n{TORCHRUN} \"$@\"\nexit ${{STATUS}}\n")
 for code, expected in ((1, 1), (3, 0)):
     status, errors = run(f"done-{code}", "--max-restarts", "1", "--launcher", str(wrapper), start=("env", f"STATUS={code}"))
     assert status == expected and "; restart " not in errors and f"partita run: all is done; the launcher has ended with status {code}" in errors, (status, errors)
+status, errors = run("halted", "--max-restarts", "1", "--launcher", TORCHRUN, kills=("step-10",), number=signal.SIGSTOP,
+                     victim_of=lambda process: supervised.children(process)[0], start=("env", "PARTITA_PATIENCE=launcher:1"))
+assert status == 0 and "all is done; its ranks on this host have ended, and the launcher is stopped\n" in errors, (status, errors)
 early = folder / "early-launcher"
 early.write_text(f"#!/bin/sh\ntest -e {folder}/hasty/step-5 && exec {TORCHRUN} \"$@\"\nsetsid {TORCHRUN} \"$@\" &\nuntil test -e {folder}/hasty/step-5; do sleep 0.05; done\n")
 early.chmod(0o755)
