@@ -12,6 +12,7 @@
 #include "tools/partita/Run/Placeholders.h"
 #include "tools/partita/Run/ProgramStarts.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/WithColor.h"
 #include <cerrno>
@@ -67,6 +68,8 @@ static std::string problemOfCommand(const std::string &command) {
     ErrorOr<std::string> found = sys::findProgramByName(command);
     return found ? "" : found.getError().message();
   }
+  if (sys::fs::is_directory(command))
+    return std::strerror(EISDIR);
   return access(command.c_str(), X_OK) == 0 ? "" : std::strerror(errno);
 }
 
