@@ -228,11 +228,11 @@ void Connection::send(const Frame &frame) {
   out += frame.text;
 }
 
-bool Connection::isBroken() {
-  bool waits = errno == EAGAIN || errno == EWOULDBLOCK;
-  if (!waits)
-    problem = errno;
-  return !waits;
+bool Connection::onlyWaits() {
+  if (errno == EAGAIN || errno == EWOULDBLOCK)
+    return true;
+  problem = errno;
+  return false;
 }
 
 bool Connection::flush() {
@@ -241,7 +241,7 @@ bool Connection::flush() {
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return !isBroken();
+      return onlyWaits();
     sent += size_t(n);
   }
   out.clear();
@@ -256,7 +256,7 @@ bool Connection::receive() {
     if (n < 0 && errno == EINTR)
       continue;
     if (n < 0)
-      return !isBroken();
+      return onlyWaits();
     if (n == 0)
       return false;
     in.append(buffer, size_t(n));

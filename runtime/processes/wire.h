@@ -67,7 +67,8 @@ private:
   size_t taken = 0, sent = 0; ///< bytes of `in` and `out`
   uint32_t limit = kGreetingBytes;
   int problem = 0;
-  bool isBroken(); ///< by the last call, as errno says
+  /// After a call that has failed: returns whether it would only have had to wait; else notes why, by errno.
+  bool onlyWaits();
 };
 
 /// Listens on all addresses, IPv6 and IPv4. `port` 0 chooses any; portOf returns it. If the result

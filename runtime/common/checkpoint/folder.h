@@ -1,8 +1,8 @@
 // What a run does with its folder of checkpoints (partita_rt/checkpoint_folder.h): it finds the
 // newest, completes one that it has written, and removes those that it no longer keeps.
 //
-// One run at a time writes into a folder (FolderClaim; over NFS, whose locks of folders are a host's own, one per host), so
-// whatever is unfinished when a run begins was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
+// One run at a time writes into a folder (FolderClaim; one per host over NFS, where folder locks are local), so whatever is
+// unfinished when a run begins was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
 // folder. Only rank 0 holds the claim, and another rank may outlive it; so the names of what ranks write
 // carry the number of their start, and a late rank of an earlier start reaches nothing of a later one.
 

@@ -68,9 +68,10 @@ static std::string logHeader(LogColumns which) {
   if (which.stragglers)
     header += ",slowest_rank,slowest_seconds,median_seconds";
   for (int kind = 0; which.stragglers && kind < kWorkKinds; ++kind)
-    if (std::string name = std::string(",slowest_") + nameOf(Work(kind));
-        Stragglers::isOwn(Work(kind)))
+    if (Stragglers::isOwn(Work(kind))) {
+      std::string name = std::string(",slowest_") + nameOf(Work(kind));
       header += name + "_rank" + name + "_lead_seconds";
+    }
   return header;
 }
 
@@ -212,17 +213,17 @@ void StepLog::add(const StepLine &line) {
   for (int kind = 0; line.times && kind < kWorkKinds; ++kind)
     cell(true, "%.6f", (*line.times)[size_t(kind)]);
   if (which.stragglers) {
+    bool known = line.slowest.has_value();
     Stragglers::Found found = line.slowest.value_or(Stragglers::Found{});
-    cell(line.slowest.has_value(), "%.0f", found.all.rank);
-    cell(line.slowest.has_value(), "%.6f", found.all.seconds);
-    cell(line.slowest.has_value(), "%.6f", found.all.median);
-    for (int kind = 0; kind < kWorkKinds; ++kind) {
-      const Stragglers::Slowest &its = found.byKind[size_t(kind)];
-      if (!Stragglers::isOwn(Work(kind)))
-        continue;
-      cell(line.slowest.has_value(), "%.0f", its.rank);
-      cell(line.slowest.has_value(), "%.6f", its.seconds - its.median);
-    }
+    cell(known, "%.0f", found.all.rank);
+    cell(known, "%.6f", found.all.seconds);
+    cell(known, "%.6f", found.all.median);
+    for (int kind = 0; kind < kWorkKinds; ++kind)
+      if (Stragglers::isOwn(Work(kind))) {
+        const Stragglers::Slowest &its = found.byKind[size_t(kind)];
+        cell(known, "%.0f", its.rank);
+        cell(known, "%.6f", its.seconds - its.median);
+      }
   }
   text.append(columns - std::min(columns, columnsOf(text)), ',');
   file->add(text + "\n");

@@ -35,10 +35,6 @@ Stragglers::slowestBy(const std::function<double(const Times &)> &seconds) const
   return {-all.back().second, all.back().first, median};
 }
 
-Stragglers::Slowest Stragglers::slowestIn(int kind) const {
-  return slowestBy([kind](const Times &times) { return times[size_t(kind)]; });
-}
-
 std::optional<Stragglers::Found> Stragglers::look() {
   int news = 0;
   for (int r = 0; r < int(ranks.size()); ++r) {
@@ -54,21 +50,20 @@ std::optional<Stragglers::Found> Stragglers::look() {
     seen = {now.steps, now.seconds, perStep};
     ++news;
   }
+  found.reset();
   if (news < 2)
-    return std::nullopt;
-  Found found{slowestBy(ownSeconds), {}};
-  for (int kind = 0; kind < kWorkKinds; ++kind)
-    found.byKind[size_t(kind)] = slowestIn(kind);
+    return found;
+  found = Found{slowestBy(ownSeconds), {}};
+  for (size_t kind = 0; kind < found->byKind.size(); ++kind)
+    found->byKind[kind] = slowestBy([kind](const Times &times) { return times[kind]; });
   return found;
 }
 
 std::string Stragglers::text() const {
-  int64_t known = std::count_if(ranks.begin(), ranks.end(),
-                                [](const Seen &each) { return bool(each.perStep); });
-  if (known < 2)
+  if (!found)
     return "";
   auto milliseconds = [](double seconds) { return format("%.3g ms", 1e3 * seconds); };
-  Slowest all = slowestBy(ownSeconds);
+  const Slowest &all = found->all;
   std::string text = "slowest: " + rankText(program, all.rank) + " with " +
                      milliseconds(all.seconds) + " of work per step, median " +
                      milliseconds(all.median);
@@ -78,13 +73,15 @@ std::string Stragglers::text() const {
   for (int kind = 0; kind < kWorkKinds; ++kind) {
     if (!isOwn(Work(kind)))
       continue;
-    Slowest its = slowestIn(kind);
+    const Slowest &its = found->byKind[size_t(kind)];
     if (its.seconds - its.median < all.median / 100)
       continue; // it makes no difference
     text += separator + std::string(nameOf(Work(kind))) + ": " + rankText(program, its.rank) +
             " +" + milliseconds(its.seconds - its.median);
     separator = ", ";
   }
+  int64_t known = std::count_if(ranks.begin(), ranks.end(),
+                                [](const Seen &each) { return bool(each.perStep); });
   if (known < int64_t(ranks.size()))
     text += "; of " + std::to_string(known) + " of " + std::to_string(ranks.size()) + " ranks";
   return text;

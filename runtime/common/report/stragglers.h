@@ -51,11 +51,11 @@ private:
   };
   /// Returns the rank with the most, and the median.
   Slowest slowestBy(const std::function<double(const Times &)> &seconds) const;
-  Slowest slowestIn(int kind) const;
 
   const Program &program;
   PositionOf positionOf;
   std::vector<Seen> ranks;
+  std::optional<Found> found; ///< by the last look
 };
 
 } // namespace partita_rt

@@ -31,8 +31,8 @@ inline bool takesLong(Phase phase) {
 }
 
 /// The rank writes all but `beats`, which a thread of its process writes, and how the run ends (endCause, isDeathPrinted,
-/// reporter, reportIsDue, runEnds), which any process of the node does. Lock-free atomics, so it may lie in a window shared by processes. A text that changes while it is read may come
-/// out mixed: it is for people.
+/// reporter, reportIsDue, runEnds), which any process of the node writes. Lock-free atomics, so it may lie in a window
+/// shared by processes. A text that changes while it is read may come out mixed: it is for people.
 struct alignas(64) RankPosition {
   static constexpr int32_t kUnknownRank = -1, kNoWait = -2;
   using Text = std::array<std::atomic<uint64_t>, 32>;

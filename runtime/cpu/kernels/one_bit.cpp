@@ -78,7 +78,7 @@ float signScale(const float *x, int64_t n) {
 
 //===-- The sum
 
-/// Packs the signs of `n` elements of a chunk where those of `chunk` have room: memory is sent that was another's.
+/// Packs the signs of `n` elements into the place of a chunk of `chunk`, and zeroes the rest, so that no stale memory is sent.
 static void packChunk(uint8_t *bits, const float *x, int64_t n, int64_t chunk) {
   packSigns(bits, x, n);
   std::fill(bits + (n + 7) / 8, bits + (chunk + 7) / 8, uint8_t(0));

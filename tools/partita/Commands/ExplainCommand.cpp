@@ -252,12 +252,18 @@ static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
   return ranks;
 }
 
-/// What a node sends without ZeRO++'s compression, if that was asked for.
-static std::optional<LevelBytes> exactLevels(const ExplainOptions &o, StringRef function,
-                                             int64_t node) {
-  if (!o.exactManifest)
-    return std::nullopt;
-  return levelsOf(*o.exactManifest, o.exact, function, node).back().all;
+/// What nodes send in the main function; nothing if there are no nodes.
+static std::vector<LevelTable> levelTables(const json::Object &manifest,
+                                           ArrayRef<Collective> collectives,
+                                           const ExplainOptions &o) {
+  int64_t node = nodeOf(manifest, o);
+  if (node == 0 || collectives.empty())
+    return {};
+  std::string function = Census::mainFunction(collectives);
+  std::vector<LevelTable> tables = levelsOf(manifest, collectives, function, node);
+  if (o.exactManifest)
+    tables.back().exact = levelsOf(*o.exactManifest, o.exact, function, node).back().all;
+  return tables;
 }
 
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
@@ -276,12 +282,11 @@ static void printJson(json::Object &manifest, ArrayRef<Collective> collectives,
           census.push_back(entry);
   }
   result["census"] = std::move(census);
-  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty()) {
-    std::string function = Census::mainFunction(collectives);
+  if (std::vector<LevelTable> tables = levelTables(manifest, collectives, o); !tables.empty()) {
     json::Array levels;
-    for (const LevelTable &table : levelsOf(manifest, collectives, function, node))
-      levels.push_back(levelsToJson(table, exactLevels(o, function, node)));
-    result["ranks_per_node"] = node;
+    for (const LevelTable &table : tables)
+      levels.push_back(levelsToJson(table));
+    result["ranks_per_node"] = tables.front().ranksPerNode;
     result["levels"] = std::move(levels);
   }
   if (timeline)
@@ -303,11 +308,8 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   if (timeline)
     printTimeline(outs(), *timeline, waits, all);
   printCommunication(outs(), manifest, collectives, all);
-  if (int64_t node = nodeOf(manifest, o); node > 0 && !collectives.empty()) {
-    std::string function = Census::mainFunction(collectives);
-    for (const LevelTable &table : levelsOf(manifest, collectives, function, node))
-      printLevels(outs(), table, function, exactLevels(o, function, node));
-  }
+  for (const LevelTable &table : levelTables(manifest, collectives, o))
+    printLevels(outs(), table);
   if (all)
     printCalls(outs(), manifest);
   printTransfers(outs(), manifest);

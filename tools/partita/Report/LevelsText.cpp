@@ -126,15 +126,17 @@ std::vector<LevelTable> partita::tool::levelsOf(const json::Object &manifest,
   int64_t nodes = rankCount(manifest) / ranksPerNode;
   std::vector<LevelTable> tables;
   for (analysis::Steps steps : analysis::phasesOf(collectives)) {
-    LevelTable &table = tables.emplace_back(LevelTable{ranksPerNode, nodes, steps, {}, {}});
+    LevelTable &table =
+        tables.emplace_back(LevelTable{function.str(), ranksPerNode, nodes, steps, {}, {}, {}});
     for (const Collective &each : collectives)
       if (each.function == function && each.steps.contains(steps)) {
-        std::string title = std::string(each.backward ? "backward  " : "forward   ") +
-                            each.row().name + " over " + each.axis +
-                            (each.type == "float32" ? "" : " of " + each.type);
-        auto row = llvm::find_if(table.rows, [&](auto &its) { return its.title == title; });
+        std::string what = std::string(each.row().name) + " over " + each.axis +
+                           (each.type == "float32" ? "" : " of " + each.type);
+        auto row = llvm::find_if(table.rows, [&](const LevelTable::Row &its) {
+          return its.backward == each.backward && its.what == what;
+        });
         if (row == table.rows.end())
-          row = table.rows.insert(row, {title, {}});
+          row = table.rows.insert(row, {each.backward, what, {}});
         LevelBytes sent = groups.sent(each);
         row->sent += sent;
         table.all += sent;
@@ -146,40 +148,42 @@ std::vector<LevelTable> partita::tool::levelsOf(const json::Object &manifest,
   return tables;
 }
 
-void partita::tool::printLevels(raw_ostream &os, const LevelTable &table, StringRef function,
-                                std::optional<LevelBytes> exact) {
-  std::vector<LevelTable::Row> rows = table.rows;
+void partita::tool::printLevels(raw_ostream &os, const LevelTable &table) {
+  std::vector<std::pair<std::string, LevelBytes>> rows;
+  for (const LevelTable::Row &row : table.rows)
+    rows.push_back({(row.backward ? "backward  " : "forward   ") + row.what, row.sent});
   rows.push_back({"in all", table.all});
-  if (exact)
-    rows.push_back({"without ZeRO++", *exact});
+  if (table.exact)
+    rows.push_back({"without ZeRO++", *table.exact});
   size_t width = 0;
-  for (const LevelTable::Row &row : rows)
-    width = std::max(width, row.title.size());
+  for (const auto &[title, sent] : rows)
+    width = std::max(width, title.size());
   os << formatv("\nSent by a node of {0} {1} in {2}{3}, {4} {5}, of bytes over a ring\n",
-                table.ranksPerNode, table.ranksPerNode == 1 ? "rank" : "ranks", function,
+                table.ranksPerNode, table.ranksPerNode == 1 ? "rank" : "ranks", table.function,
                 table.steps.text(), table.nodes, table.nodes == 1 ? "node" : "nodes");
   auto line = [&](StringRef title, StringRef within, StringRef between) {
     os << "  " << left_justify(title, width) << "  " << right_justify(within, 16) << "  "
        << right_justify(between, 16) << '\n';
   };
   line("", "within the node", "to other nodes");
-  for (const LevelTable::Row &row : rows)
-    line(row.title, grouped(row.sent.within), grouped(row.sent.between));
+  for (const auto &[title, sent] : rows)
+    line(title, grouped(sent.within), grouped(sent.between));
 }
 
-json::Object partita::tool::levelsToJson(const LevelTable &table, std::optional<LevelBytes> exact) {
+json::Object partita::tool::levelsToJson(const LevelTable &table) {
   auto bytes = [](const LevelBytes &sent) {
     return json::Object{{"within", sent.within}, {"between", sent.between}};
   };
   json::Array rows;
   for (const LevelTable::Row &row : table.rows) {
     json::Object entry = bytes(row.sent);
-    entry["collective"] = row.title;
+    entry["backward"] = row.backward;
+    entry["collective"] = row.what;
     rows.push_back(std::move(entry));
   }
   json::Object object{{"rows", std::move(rows)}, {"all", bytes(table.all)}};
   table.steps.addTo(object);
-  if (exact)
-    object["without_zeropp"] = bytes(*exact);
+  if (table.exact)
+    object["without_zeropp"] = bytes(*table.exact);
   return object;
 }

@@ -30,13 +30,17 @@ struct LevelBytes {
 /// What a node sends in a call of a function: the mean over the nodes.
 struct LevelTable {
   struct Row {
-    std::string title; ///< direction, kind, axis, type
+    bool backward;
+    std::string what; ///< kind, axis, type: "all_gather over dp of int8"
     LevelBytes sent;
   };
+  std::string function;
   int64_t ranksPerNode, nodes;
   analysis::Steps steps; ///< in which it is sent
   std::vector<Row> rows;
   LevelBytes all; ///< their sum
+  /// The same without ZeRO++'s compression, if that was asked for.
+  std::optional<LevelBytes> exact;
 };
 
 /// Returns a table for each phase of training (phasesOf). Collectives are rings in the order of their ranks: of B bytes over n ranks, each rank
@@ -46,10 +50,8 @@ std::vector<LevelTable> levelsOf(const llvm::json::Object &manifest,
                                  llvm::ArrayRef<analysis::Collective> collectives,
                                  llvm::StringRef function, int64_t ranksPerNode);
 
-/// Prints the table. `exact`: what the same plan sends without ZeRO++'s compression, if it is known.
-void printLevels(llvm::raw_ostream &os, const LevelTable &table, llvm::StringRef function,
-                 std::optional<LevelBytes> exact);
-llvm::json::Object levelsToJson(const LevelTable &table, std::optional<LevelBytes> exact);
+void printLevels(llvm::raw_ostream &os, const LevelTable &table);
+llvm::json::Object levelsToJson(const LevelTable &table);
 
 } // namespace partita::tool
 
