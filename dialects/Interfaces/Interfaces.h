@@ -9,6 +9,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "runtime/include/partita_rt/collectives.h"
+#include "runtime/include/partita_rt/exact_steps.h"
 
 namespace partita {
 using partita_rt::CollectiveKind;
@@ -53,13 +54,11 @@ int64_t bytesOf(mlir::TypeRange tensors);
 /// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
 int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ranks);
 
-/// Collectives that take another's place behind step `after` of training, and before it in the steps that are not exact by `doubling`
-/// (partita_rt/one_bit_shapes.h), with their bytes per rank as the runtime counts them.
+/// Collectives that take another's place in all steps of training but the exact ones, with their bytes per rank as the runtime counts them.
 struct LaterCollectives {
-  int64_t after = 0;    ///< 0: there are none
+  partita_rt::ExactSteps exact = {};
   llvm::StringRef type; ///< of what is sent, as reports call it
   llvm::SmallVector<std::pair<CollectiveKind, int64_t>, 2> all = {};
-  int64_t doubling = 0;
 };
 
 /// A member of a table's attribute: `true` or `false` (Tables.td).

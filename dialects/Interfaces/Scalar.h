@@ -9,7 +9,7 @@
 #ifndef PARTITA_DIALECTS_INTERFACES_SCALAR_H
 #define PARTITA_DIALECTS_INTERFACES_SCALAR_H
 
-#include "runtime/include/partita_rt/one_bit_shapes.h"
+#include "runtime/include/partita_rt/exact_steps.h"
 #include <algorithm>
 #include <cmath>
 
@@ -42,15 +42,15 @@ inline double fp8_scale(double max, double unit, double initial) {
   exponent += isAbove ? 0 : -1;
   return max == 0 ? initial : std::ldexp(unit, std::min(std::max(exponent, -50), 60));
 }
-/// Is step `step` of training one that sums exactly (partita_rt/one_bit_shapes.h)?
+/// Is step `step` of training one that sums exactly (partita_rt/exact_steps.h)?
 inline bool exact_step(double step, double until, double doubling) {
-  return partita_rt::isExactStep(static_cast<int64_t>(step), static_cast<int64_t>(until),
-                                 static_cast<int64_t>(doubling));
+  return partita_rt::ExactSteps{static_cast<int64_t>(until), static_cast<int64_t>(doubling)}
+      .contains(static_cast<int64_t>(step));
 }
 /// The number of these steps up to this one.
 inline double exact_steps(double until, double doubling) {
   return static_cast<double>(
-      partita_rt::exactSteps(static_cast<int64_t>(until), static_cast<int64_t>(doubling)));
+      partita_rt::ExactSteps{static_cast<int64_t>(until), static_cast<int64_t>(doubling)}.count());
 }
 } // namespace partita::scalar
 

@@ -58,27 +58,46 @@ LaterCollectives OneBitAllReduceOp::getLater() {
   auto bytes = [&](CollectiveKind kind) {
     return std::pair(kind, partita_rt::wireBytes(kind, getBlockBytes(), ranks));
   };
-  return {static_cast<int64_t>(getExact()),
-          "bits",
-          {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)},
-          static_cast<int64_t>(getDoubling())};
+  return {getExact(), "bits", {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)}};
 }
 
 int64_t OneBitAllReduceOp::getFirstExact() {
-  auto exact = static_cast<int64_t>(getExact()), doubling = static_cast<int64_t>(getDoubling());
-  int64_t steps = doubling == 0 ? exact : std::min(exact, doubling);
-  while (partita_rt::isExactStep(steps + 1, exact, doubling))
+  partita_rt::ExactSteps exact = getExact();
+  int64_t steps = exact.doubling == 0 ? exact.until : std::min(exact.until, exact.doubling);
+  while (exact.contains(steps + 1))
     ++steps;
   return steps;
 }
 
-/// Checks the number of the step and which steps are exact.
-static LogicalResult verifySteps(Operation *op, Value t, int64_t exact, int64_t doubling) {
+LogicalResult ExactStepsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                     int64_t until, int64_t doubling) {
   if (doubling < 0)
-    return op->emitOpError() << "is exact in " << doubling
-                             << " steps of each interval, expected a number from 0 on";
-  if (exact < 0)
-    return op->emitOpError() << "is exact until step " << exact << ", expected a number from 0 on";
+    return emitError() << "sums are exact in " << doubling
+                       << " steps of each interval, expected a number from 0 on";
+  if (until < 0)
+    return emitError() << "sums are exact until step " << until << ", expected a number from 0 on";
+  return success();
+}
+
+ParseResult partita::parseExactSteps(OpAsmParser &parser, ExactStepsAttr &steps) {
+  int64_t until = 0, doubling = 0;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseKeyword("until") || parser.parseInteger(until) ||
+      (succeeded(parser.parseOptionalKeyword("doubling")) && parser.parseInteger(doubling)))
+    return failure();
+  steps = ExactStepsAttr::getChecked([&] { return parser.emitError(at); }, parser.getContext(),
+                                     until, doubling);
+  return success(steps != nullptr);
+}
+
+void partita::printExactSteps(OpAsmPrinter &printer, Operation *, ExactStepsAttr steps) {
+  printer << "until " << steps.getUntil();
+  if (steps.getDoubling() != 0)
+    printer << " doubling " << steps.getDoubling();
+}
+
+/// Checks the number of the step.
+static LogicalResult verifyStep(Operation *op, Value t) {
   auto type = cast<RankedTensorType>(t.getType());
   if (type.getRank() == 0 && type.getElementType().isF32() && !type.getEncoding())
     return success();
@@ -94,9 +113,7 @@ static LogicalResult verifyBeta(Operation *op, const APFloat &beta) {
 }
 
 LogicalResult OneBitAllReduceOp::verify() {
-  if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
-                         static_cast<int64_t>(getDoubling()))))
+  if (failed(verifyAxis(*this, getAxisAttr())) || failed(verifyStep(*this, getT())))
     return failure();
   if (getOperands_().size() % 3 != 0 || getOperands_().empty() ||
       getOperands_().size() != getResults_().size())
@@ -133,9 +150,7 @@ LogicalResult OneBitAllReduceOp::verify() {
 }
 
 LogicalResult OneBitTermOp::verify() {
-  if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
-                         static_cast<int64_t>(getDoubling()))))
+  if (failed(verifyAxis(*this, getAxisAttr())) || failed(verifyStep(*this, getT())))
     return failure();
   std::optional<Layout> sum = sumOf(getTerm().getType(), getAxisAttr());
   if (!sum)
@@ -151,9 +166,7 @@ LogicalResult OneBitTermOp::verify() {
 }
 
 LogicalResult OneBitMeanOp::verify() {
-  if (failed(verifyAxis(*this, getAxisAttr())) ||
-      failed(verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
-                         static_cast<int64_t>(getDoubling()))))
+  if (failed(verifyAxis(*this, getAxisAttr())) || failed(verifyStep(*this, getT())))
     return failure();
   if (Layout::of(getResult().getType()).kind(getAxisAttr()) != Kind::Invariant)
     return emitOpError() << "over " << getAxisAttr()
@@ -161,7 +174,4 @@ LogicalResult OneBitMeanOp::verify() {
   return verifyBeta(*this, getBeta());
 }
 
-LogicalResult OneBitClipOp::verify() {
-  return verifySteps(*this, getT(), static_cast<int64_t>(getExact()),
-                     static_cast<int64_t>(getDoubling()));
-}
+LogicalResult OneBitClipOp::verify() { return verifyStep(*this, getT()); }

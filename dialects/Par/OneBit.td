@@ -7,6 +7,7 @@
 #ifndef PARTITA_PAR_ONE_BIT
 #define PARTITA_PAR_ONE_BIT
 
+include "dialects/Par/ExactSteps.td"
 include "dialects/Par/Par.td"
 
 def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface]> {
@@ -14,8 +15,8 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
   let description = [{
     The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with what its compression has left out so far. Operands: n values, the
     errors of this rank as their worker, and its errors as a server, of the chunk of every value that it sums up; then `t`, the number of
-    the step. Results: the sums, and the new errors. While t <= `exact`, it is `par.all_reduce`, and errors stay; with `doubling` k, in k steps of each interval
-    of 1, 2, 4, ... (partita_rt/one_bit_shapes.h) until then.
+    the step. Results: the sums, and the new errors. In exact steps it is `par.all_reduce`, and errors stay: while t <= `until`; with `doubling` k, in k steps of each interval
+    of 1, 2, 4, ... (partita_rt/exact_steps.h) until then.
 
     Errors are states of a step. A worker's has the shape of the value, with a first dimension that the axis splits: of N ranks each has a
     row. A server's is a flat shard. So types, checkpoints and the interpreter know what each rank holds. The rows' sum is what compression owes;
@@ -33,11 +34,11 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
            : (tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
            -> (tensor<5xf32>, tensor<1x5xf32, #par.place<[2 @dp, 5]>>, tensor<3xf32, #par.place<[5], flat [dp]>>)
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$operands_, AnyRankedTensor:$t, StrAttr:$axis, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling,
+  let arguments = (ins Variadic<AnyRankedTensor>:$operands_, AnyRankedTensor:$t, StrAttr:$axis, Par_ExactSteps:$exact,
                        OptionalAttr<StrAttr>:$reason);
   let results = (outs Variadic<AnyRankedTensor>:$results_);
   let assemblyFormat = [{
-    $operands_ `at` $t `:` type($t) `over` $axis `exact` `until` $exact (`doubling` $doubling^)? (`because` $reason^)? attr-dict `:` functional-type($operands_, $results_)
+    $operands_ `at` $t `:` type($t) `over` $axis `exact` custom<ExactSteps>($exact) (`because` $reason^)? attr-dict `:` functional-type($operands_, $results_)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -69,11 +70,10 @@ def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
         %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10
            : tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<5xf32> -> tensor<5xf32, #par.place<[5], partial [dp]>>
   }];
-  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, I64Attr:$exact,
-                       DefaultValuedAttr<I64Attr, "0">:$doubling);
+  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, Par_ExactSteps:$exact);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($term) `,` type($mean) `->` type($result)
+    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` custom<ExactSteps>($exact) attr-dict `:` type($term) `,` type($mean) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -87,10 +87,10 @@ def Par_OneBitMeanOp : Par_Op<"one_bit_mean", [Pure, AllTypesMatch<["sum", "mean
         %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10 : tensor<5xf32>
   }];
   let arguments = (ins AnyRankedTensor:$sum, AnyRankedTensor:$mean, AnyRankedTensor:$t, Optional<0DTensorOf<[F32]>>:$scale, StrAttr:$axis, F64Attr:$beta,
-                       I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
+                       Par_ExactSteps:$exact);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $sum `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($result)
+    $sum `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` custom<ExactSteps>($exact) attr-dict `:` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -102,9 +102,9 @@ def Par_OneBitClipOp : Par_Op<"one_bit_clip", [Pure, AllTypesMatch<["scale", "re
 
         %factor = par.one_bit_clip %scale at %t : tensor<f32> exact until 10 : tensor<f32>
   }];
-  let arguments = (ins 0DTensorOf<[F32]>:$scale, AnyRankedTensor:$t, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
+  let arguments = (ins 0DTensorOf<[F32]>:$scale, AnyRankedTensor:$t, Par_ExactSteps:$exact);
   let results = (outs 0DTensorOf<[F32]>:$result);
-  let assemblyFormat = "$scale `at` $t `:` type($t) `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$scale `at` $t `:` type($t) `exact` custom<ExactSteps>($exact) attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -61,6 +61,12 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType shard, mli
 #include "dialects/Par/ParEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Par/ParAttrs.h.inc"
+
+namespace partita {
+/// Of ops: `until 10`, `until 20 doubling 4`.
+mlir::ParseResult parseExactSteps(mlir::OpAsmParser &parser, par::ExactStepsAttr &steps);
+void printExactSteps(mlir::OpAsmPrinter &printer, mlir::Operation *op, par::ExactStepsAttr steps);
+} // namespace partita
 #include "dialects/Par/ParInterfaces.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.h.inc"

@@ -119,6 +119,23 @@ def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let assemblyFormat = "`<` $kind $words `of` $parameters `>`";
 }
 
+def Par_ExactStepsAttr : Par_Attr<"ExactSteps", "exact_steps"> {
+  let summary = "the steps of training whose sums are exact";
+  let description = [{
+    partita_rt::ExactSteps. Ops print it as `exact until 20 doubling 4`.
+
+        #par.exact_steps<until 10>
+        #par.exact_steps<until 20 doubling 4>
+  }];
+  let parameters = (ins "int64_t":$until, DefaultValuedParameter<"int64_t", "0">:$doubling);
+  let assemblyFormat = "`<` `until` $until (`doubling` $doubling^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::partita_rt::ExactSteps getSteps() const { return {getUntil(), getDoubling()}; }
+    static ExactStepsAttr of(::mlir::MLIRContext *context, ::partita_rt::ExactSteps steps) { return get(context, steps.until, steps.doubling); }
+  }];
+}
+
 def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
   let summary = "a mesh axis's queue of collectives that run beside the computation";
   let description = [{

@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_RT_RT_H
 #define PARTITA_DIALECTS_RT_RT_H
 
+#include "dialects/Par/Par.h"
 #include "dialects/Rt/Target.h"
 #include "dialects/Rt/View.h"
 #include "dialects/Tx/Tx.h"
@@ -23,6 +24,8 @@ class Lowering; // partita/Lower/Lowering.h
 /// A memory space of a rank; see #rt.at.
 enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned, InFlight };
 llvm::StringRef toString(Space space);
+/// Parses `exact` or `others`.
+mlir::FailureOr<partita_rt::Steps::Part> parseSteps(mlir::AsmParser &parser);
 /// Returns true if its places are byte offsets.
 inline bool hasOffsets(Space space) {
   return space == Space::Arena || space == Space::Persistent || space == Space::Host ||

@@ -138,14 +138,14 @@ SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &targe
           argument::listing(getParameters())};
 }
 
-/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, !isExactStep(*t, 10, 0), scratch, "why").
+/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, !ExactSteps{10, 0}.contains(*t), scratch, "why").
 SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &target) {
   size_t count = getCounts().size();
   std::string text = "{{", why;
   for (char c : stringLiteral(getReason())) // an opening brace is written twice
     why += c == '{' ? "{{" : std::string(1, c);
   SmallVector<Value> buffers;
-  CallArgument compresses = target.exactStep(getT(), getExact(), getDoubling());
+  CallArgument compresses = target.exactStep(getT(), getExact());
   compresses.text = "!" + compresses.text;
   for (size_t i = 0; i < count; ++i) {
     text += (i ? ", {{{}, {}, {}, " : "{{{}, {}, {}, ") + std::to_string(getCounts()[i]) + "}";
@@ -162,7 +162,7 @@ SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
           getN(),
           getRanks(),
           target.hyper("beta1", getBetaAttr()),
-          target.exactStep(getT(), getExact(), getDoubling())};
+          target.exactStep(getT(), getExact())};
 }
 
 SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
@@ -171,12 +171,12 @@ SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
           getN(),
           target.hyper("beta1", getBetaAttr()),
           getScale() ? CallArgument(target.scalar(1), getScale()) : CallArgument("1.0f"),
-          target.exactStep(getT(), getExact(), getDoubling())};
+          target.exactStep(getT(), getExact())};
 }
 
 SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &target) {
   return {getFactor(), CallArgument(target.scalar(1), getScale()),
-          target.exactStep(getT(), getExact(), getDoubling())};
+          target.exactStep(getT(), getExact())};
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_OPS
 #define PARTITA_RT_OPS
 
+include "dialects/Par/ExactSteps.td"
 include "dialects/Rt/RtBase.td"
 include "dialects/Rt/RtProgram.td"
 
@@ -271,9 +272,9 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
 def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, ConnectedInterface]> {
   let summary = "sums buffers over the ranks of a communicator, in place, in steps that are not exact with a bit per element (par.one_bit_all_reduce)";
   let description = "`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is the number of the update, which the host knows on every target.";
-  let arguments = (ins Variadic<Rt_BufferType>:$buffers, Rt_BufferType:$t, Rt_BufferType:$scratch, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling,
+  let arguments = (ins Variadic<Rt_BufferType>:$buffers, Rt_BufferType:$t, Rt_BufferType:$scratch, Par_ExactSteps:$exact,
                        DenseI64ArrayAttr:$counts, StrAttr:$communicator, StrAttr:$reason);
-  let assemblyFormat = "$buffers $counts `at` $t `exact` `until` $exact (`doubling` $doubling^)? `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
+  let assemblyFormat = "$buffers $counts `at` $t `exact` custom<ExactSteps>($exact) `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitAllReduce"; }
@@ -285,8 +286,8 @@ def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, Connected
 def Rt_OneBitTermOp : Rt_Op<"one_bit_term", [CallInterface]> {
   let summary = "a rank's term of a running mean (par.one_bit_term); without `beta`, the run sets it";
   let arguments = (ins Rt_BufferType:$x, Rt_BufferType:$term, Rt_BufferType:$mean, Rt_BufferType:$t, I64Attr:$n, I64Attr:$ranks,
-                       OptionalAttr<F64Attr>:$beta, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
-  let assemblyFormat = "$x `from` $term `,` $mean $n `at` $t `exact` `until` $exact (`doubling` $doubling^)? `of` $ranks attr-dict `:` type(operands)";
+                       OptionalAttr<F64Attr>:$beta, Par_ExactSteps:$exact);
+  let assemblyFormat = "$x `from` $term `,` $mean $n `at` $t `exact` custom<ExactSteps>($exact) `of` $ranks attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitTerm"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
@@ -295,8 +296,8 @@ def Rt_OneBitTermOp : Rt_Op<"one_bit_term", [CallInterface]> {
 def Rt_OneBitMeanOp : Rt_Op<"one_bit_mean", [CallInterface]> {
   let summary = "a running mean, in place, after a sum (par.one_bit_mean); without `beta`, the run sets it";
   let arguments = (ins Rt_BufferType:$mean, Rt_BufferType:$sum, Rt_BufferType:$t, Optional<Rt_BufferType>:$scale, I64Attr:$n, OptionalAttr<F64Attr>:$beta,
-                       I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
-  let assemblyFormat = "$mean `by` $sum $n `at` $t (`times` $scale^)? `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type(operands)";
+                       Par_ExactSteps:$exact);
+  let assemblyFormat = "$mean `by` $sum $n `at` $t (`times` $scale^)? `exact` custom<ExactSteps>($exact) attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitMean"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
@@ -304,8 +305,8 @@ def Rt_OneBitMeanOp : Rt_Op<"one_bit_mean", [CallInterface]> {
 }
 def Rt_OneBitClipOp : Rt_Op<"one_bit_clip", [CallInterface]> {
   let summary = "the factor of gradients in exact steps, and 1 in all others (par.one_bit_clip)";
-  let arguments = (ins Rt_BufferType:$factor, Rt_BufferType:$scale, Rt_BufferType:$t, I64Attr:$exact, DefaultValuedAttr<I64Attr, "0">:$doubling);
-  let assemblyFormat = "$factor `from` $scale `at` $t `exact` `until` $exact (`doubling` $doubling^)? attr-dict `:` type(operands)";
+  let arguments = (ins Rt_BufferType:$factor, Rt_BufferType:$scale, Rt_BufferType:$t, Par_ExactSteps:$exact);
+  let assemblyFormat = "$factor `from` $scale `at` $t `exact` custom<ExactSteps>($exact) attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitClip"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);

@@ -92,20 +92,29 @@ LogicalResult ChannelAttr::verify(EmitError emitError, StringRef name, StringRef
                      << " to " << target;
 }
 
-static LogicalResult checkSteps(EmitError emitError, int64_t after, int64_t until,
-                                int64_t doubling) {
-  if (doubling < 0 || (doubling > 0 && (after > 0) == (until > 0)))
-    return emitError() << "exact steps by intervals (" << doubling
-                       << ") end after one step, 'after' or 'until'";
-  if (after >= 0 && (until == 0 || until > after))
+FailureOr<partita_rt::Steps::Part> rt::parseSteps(AsmParser &parser) {
+  StringRef word;
+  SMLoc at = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  if (word == "exact")
+    return partita_rt::Steps::Exact;
+  if (word == "others")
+    return partita_rt::Steps::Others;
+  return parser.emitError(at) << "'" << word << "' are no steps; expected exact or others";
+}
+
+static LogicalResult checkSteps(EmitError emitError, partita_rt::Steps::Part part,
+                                par::ExactStepsAttr exact) {
+  if ((part == partita_rt::Steps::All) == !exact)
     return success();
-  return emitError() << "there are no steps after " << after << " and up to " << until;
+  return emitError() << "'steps' are some of all, and 'exact' says which, or neither is there";
 }
 
 LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
-                                 StringRef, ArrayAttr tensors, int64_t, int64_t, int64_t after,
-                                 int64_t until, int64_t doubling) {
-  if (failed(checkSteps(emitError, after, until, doubling)))
+                                 StringRef, ArrayAttr tensors, int64_t, int64_t,
+                                 partita_rt::Steps::Part steps, par::ExactStepsAttr exact) {
+  if (failed(checkSteps(emitError, steps, exact)))
     return failure();
   return check<StringAttr>(emitError, tensors, "tensors", "names");
 }
@@ -115,9 +124,9 @@ LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveK
                                      int64_t, int64_t microBatches, int64_t, int64_t,
                                      StringRef role, StringRef, StringRef, StringRef, StringRef,
                                      StringRef, StringRef, ArrayAttr parameters, ArrayAttr merged,
-                                     int64_t, bool, int64_t after, int64_t until,
-                                     int64_t doubling) {
-  if (failed(checkSteps(emitError, after, until, doubling)))
+                                     int64_t, bool, partita_rt::Steps::Part steps,
+                                     par::ExactStepsAttr exact) {
+  if (failed(checkSteps(emitError, steps, exact)))
     return failure();
   if (microBatches < 1)
     return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";

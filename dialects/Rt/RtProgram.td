@@ -66,16 +66,21 @@ def Rt_ChannelAttr : Rt_Table<"Channel", "channel"> {
                         Table_Number<"0", "">:$number);
 }
 
+/// Of which steps of training a row is (partita_rt::Steps).
+def Rt_Steps : DefaultValuedParameter<"::partita_rt::Steps::Part", "::partita_rt::Steps::All"> {
+  let parser = "::partita::rt::parseSteps($_parser)";
+  let printer = [{$_printer << ($_self == ::partita_rt::Steps::Exact ? "exact" : "others")}];
+}
+
 def Rt_CensusAttr : Rt_Table<"Census", "census"> {
   let summary = "the collectives that one rank issues under one name in one call of a function";
   let description = [{
     An analysis::CensusRow, which the runtime compares with its own counts, and the names of the buffers that the calls work on.
-    `bytes` is the sum over all calls. A row is of all steps of training, or of those behind step `after` and up to step `until`;
-    with `doubling`, analysis::Steps says of which.
+    `bytes` is the sum over all calls. A row is of all `steps` of training, of those in `exact`, or of all others.
   }];
   let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$communicator, StringRefParameter<>:$reason,
                         Table_List<"of strings">:$tensors, Table_Number<"0", "">:$calls, Table_Number<"0", "">:$bytes,
-                        Table_Number<"0", "">:$after, Table_Number<"0", "0: no end">:$until, Table_Number<"0", "">:$doubling);
+                        Rt_Steps:$steps, OptionalParameter<"::partita::par::ExactStepsAttr">:$exact);
 }
 
 def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
@@ -87,7 +92,7 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
     Table_Number<"0", "">:$bytes, Table_Number<"1", "">:$tensors, Table_Number<"1", "">:$micro_batches, "int64_t":$place, Table_Number<"0", "">:$layers,
     Table_Text<"">:$role, Table_Text<"">:$letter, Table_Text<"">:$rule, Table_Text<"">:$op, Table_Text<"">:$node, Table_Text<"">:$seed, Table_Text<"">:$words,
     Table_List<"of strings">:$parameters, Table_List<"of lists of strings">:$merged, Table_Number<"0", "">:$others,
-    Table_Flag<"false", "">:$may_scatter, Table_Number<"0", "">:$after, Table_Number<"0", "0: no end">:$until, Table_Number<"0", "">:$doubling);
+    Table_Flag<"false", "">:$may_scatter, Rt_Steps:$steps, OptionalParameter<"::partita::par::ExactStepsAttr">:$exact);
 }
 
 def Rt_MessageAttr : Rt_Table<"Message", "message"> {

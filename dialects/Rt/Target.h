@@ -12,6 +12,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
+#include "runtime/include/partita_rt/exact_steps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <array>
@@ -108,8 +109,8 @@ public:
   /// `tensorRows(kUpdates, 0, 12)`.
   virtual std::string tensorRows(const std::string &table, const std::string &first,
                                  int64_t count) const = 0;
-  /// Returns whether the current update is exact (partita_rt/one_bit_shapes.h), which the host asks: `t` is the update's number.
-  virtual CallArgument exactStep(mlir::Value t, uint64_t until, uint64_t doubling) const = 0;
+  /// Returns whether the current update is exact (partita_rt/exact_steps.h), which the host asks: `t` is the update's number.
+  virtual CallArgument exactStep(mlir::Value t, partita_rt::ExactSteps exact) const = 0;
   /// Returns a field of the values that a step reports.
   virtual CallArgument reported(llvm::StringRef field) const = 0;
   /// Returns a kernel's scalar: a number at a pointer `{}`, times a factor.

@@ -137,7 +137,7 @@ SmallVector<StateOp> train::stateSymbols(OptimizerInterface update) {
 template <typename... Ops> static std::vector<OptimizerRow> rowsOf() {
   std::vector<OptimizerRow> rows{{Ops::getOperationName().split('.').second,
                                   Ops::getHyperparameters(), Ops::getScalarNames(),
-                                  Ops::getWithMomentum()}...};
+                                  Ops::getWithMomentum(), Ops::getSummedState()}...};
   llvm::sort(rows, [](auto &a, auto &b) { return a.name < b.name; });
   return rows;
 }

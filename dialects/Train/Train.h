@@ -28,6 +28,10 @@ struct Assignment {
 std::string optimizerRule(size_t states, unsigned operands, unsigned results);
 /// Checks the numbers of operands and results, and that hyperparameters are finite.
 llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
+/// The place of a name in a list that has it.
+inline size_t placeOf(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
+  return llvm::find(names, name) - names.begin();
+}
 } // namespace partita::train
 
 #include "dialects/Train/TrainDialect.h.inc"
@@ -120,6 +124,7 @@ struct OptimizerRow {
   llvm::SmallVector<Hyperparameter> hyperparameters;
   llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": LAMB's
   llvm::StringRef withMomentum;               ///< what it becomes with a momentum; "": itself
+  llvm::StringRef summed;                     ///< the state that ranks may average; "": none
 };
 /// Returns all optimizers, by name.
 llvm::ArrayRef<OptimizerRow> optimizers();

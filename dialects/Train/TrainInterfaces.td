@@ -34,6 +34,10 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::llvm::StringRef>", "getSquared">,
     StaticInterfaceMethod<"Assignments behind these, of numbers whose largest `ratio` is of.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getLargest">,
+    StaticInterfaceMethod<"The state that ranks may average in place of their gradients, in all steps but the exact ones; empty if none.",
+      "::llvm::StringRef", "getSummedState">,
+    StaticInterfaceMethod<"Where there is one, the hyperparameters that say which steps are exact: `until` and, if it has one, `doubling`.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getExactNames">,
     StaticInterfaceMethod<[{
         Updates one element in double precision: `values` are the value and the states. `scalars` are in the order of
         getScalarNames, `hyper` in that of getHyperparameters. `measured`, unless empty, receives the numbers of getSquared and getLargest.
@@ -48,6 +52,15 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     ::mlir::OperandRange getStateValues() { return $_op->getOperands().slice(2, $_op.getStateNames().size()); }
     ::mlir::OperandRange getScalarValues() {
       return $_op->getOperands().slice(2 + $_op.getStateNames().size(), $_op.getScalarNames().size());
+    }
+    /// A state, or a scalar after the states, by its name.
+    ::mlir::Value getStateNamed(::llvm::StringRef name) { return getStateValues()[::partita::train::placeOf(name, $_op.getStateNames())]; }
+    ::mlir::Value getScalarNamed(::llvm::StringRef name) { return getScalarValues()[::partita::train::placeOf(name, $_op.getScalarNames())]; }
+    /// The steps in which gradients are summed and the variance is updated; of an optimizer with getSummedState.
+    ::partita_rt::ExactSteps getExactSteps() {
+      ::llvm::SmallVector<::llvm::StringRef> names = $_op.getExactNames();
+      auto number = [&](size_t i) { return i < names.size() ? static_cast<int64_t>(getHyper(names[i])) : 0; };
+      return {number(0), number(1)};
     }
     /// The factor of the gradient; null if there is none.
     ::mlir::Value getGradientScale() { return getBehindScalars(0); }

@@ -268,7 +268,7 @@ std::string Collective::why() const {
   StringRef says = gathers ? row->asGather : scatters(kind) ? row->asScatter : row->text;
   if (says.empty())
     says = row->text;
-  if (steps.after > 0)
+  if (steps.part == Steps::Others)
     return text +
            ", which parameters lack: each rank has a term of their momenta, of which it sends "
            "a bit per element and a scale per tensor";

@@ -52,7 +52,7 @@ static void addLater(CollectiveInterface op, const Collective &record,
   for (auto [kind, bytes] : later.all) {
     Collective &made = result.emplace_back(record);
     made.kind = kind, made.bytes = bytes, made.type = later.type.str();
-    made.steps = {later.after, 0, later.doubling};
+    made.steps = {Steps::Others, later.exact};
   }
 }
 
@@ -161,7 +161,8 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       if (!record.role)
         record.called = calledWithoutCause(op);
       auto collective = cast<CollectiveInterface>(op);
-      record.steps = {0, collective.getLater().after, collective.getLater().doubling};
+      if (LaterCollectives later = collective.getLater(); !later.all.empty())
+        record.steps = {Steps::Exact, later.exact};
       result.push_back(record);
       addLater(collective, record, result);
     });
@@ -231,7 +232,7 @@ rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
                                  roleName(role), letter, rule, op, node, seed, words,
                                  listOf(context, parameters),
                                  together.empty() ? ArrayAttr() : ArrayAttr::get(context, together),
-                                 others, mayScatter, steps.after, steps.until, steps.doubling);
+                                 others, mayScatter, steps.part, exactStepsOf(steps, context));
 }
 
 Collective Collective::fromAttr(rt::CollectiveAttr from) {
@@ -249,7 +250,9 @@ Collective Collective::fromAttr(rt::CollectiveAttr from) {
   for (ArrayAttr names : rt::elementsOf<ArrayAttr>(from.getMerged()))
     c.merged.push_back(namesIn(names));
   c.others = from.getOthers(), c.mayScatter = from.getMayScatter();
-  c.steps = {from.getAfter(), from.getUntil(), from.getDoubling()};
+  c.steps.part = from.getSteps();
+  if (par::ExactStepsAttr exact = from.getExact())
+    c.steps.exact = exact.getSteps();
   return c;
 }
 
@@ -304,7 +307,7 @@ json::Object Collective::toJson() const {
       {"removed_by", removal()}};
   if (stage >= 0)
     object["stage"] = stage;
-  steps.addTo(object);
+  addSteps(steps, object);
   return object;
 }
 
@@ -331,9 +334,10 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.stage = std::max<int64_t>(number("stage", -1), -1);
   c.layers = number("layers", 0), c.others = number("further_splits", 0);
   c.mayScatter = object.getBoolean("may_scatter").value_or(false);
-  c.steps.after = std::max<int64_t>(number("after", 0), 0);
-  c.steps.until = std::max<int64_t>(number("until", 0), 0);
-  c.steps.doubling = std::max<int64_t>(number("doubling", 0), 0);
+  std::string steps = text(object, "steps");
+  c.steps.part = steps == "exact" ? Steps::Exact : steps == "others" ? Steps::Others : Steps::All;
+  c.steps.exact = {std::max<int64_t>(number("until", 0), 0),
+                   std::max<int64_t>(number("doubling", 0), 0)};
   std::string role = text(object, "role");
   c.role = par::symbolizeRole(role);
   if (!c.role && !role.empty())
@@ -473,6 +477,6 @@ json::Object Census::toJson() const {
                       {"micro_batches", microBatches},
                       {"layers", layers},
                       {"places", std::move(all)}};
-  steps.addTo(object);
+  addSteps(steps, object);
   return object;
 }

@@ -170,8 +170,8 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   if (contract.phase != Contract::Any && phases.size() == 1)
     return Breach{"there is no warm-up: every step communicates the same", {}};
   for (Steps steps : phases) {
-    bool isOther = (contract.phase == Contract::Warmup && steps.after != 0) ||
-                   (contract.phase == Contract::Compressed && steps.until != 0);
+    bool isOther = (contract.phase == Contract::Warmup && steps.part == Steps::Others) ||
+                   (contract.phase == Contract::Compressed && steps.part == Steps::Exact);
     if (std::optional<Breach> breach =
             isOther ? std::nullopt : findBreachIn(steps, contract, collectives, ranges))
       return breach;

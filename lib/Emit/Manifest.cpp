@@ -97,10 +97,8 @@ void addCensus(ModuleOp module, ModuleOp stage, json::Array &result) {
                        {"tensors", std::move(tensors)},
                        {"name", utf8(row.getReason())}};
     addStage(entry, stage);
-    if (row.getAfter() || row.getUntil())
-      entry["after"] = row.getAfter(), entry["until"] = row.getUntil();
-    if (row.getDoubling())
-      entry["doubling"] = row.getDoubling();
+    if (par::ExactStepsAttr exact = row.getExact())
+      analysis::addSteps({row.getSteps(), exact.getSteps()}, entry);
     result.push_back(std::move(entry));
   }
 }

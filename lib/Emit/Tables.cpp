@@ -351,10 +351,12 @@ private:
   }
 
   static std::string stepsOf(rt::CensusAttr row) {
-    if (row.getAfter() == 0 && row.getUntil() == 0)
-      return "";
-    std::string doubling = row.getDoubling() ? ", " + std::to_string(row.getDoubling()) : "";
-    return ", " + std::to_string(row.getAfter()) + ", " + std::to_string(row.getUntil()) + doubling;
+    par::ExactStepsAttr exact = row.getExact();
+    return exact ? llvm::formatv(", {{Steps::{0}, {{{1}, {2}}}",
+                                 row.getSteps() == partita_rt::Steps::Exact ? "Exact" : "Others",
+                                 exact.getUntil(), exact.getDoubling())
+                       .str()
+                 : "";
   }
 
   bool printCensus(rt::ProgramAttr program) {

@@ -8,7 +8,6 @@
 #include "lib/Interp/OneBit.h"
 #include "dialects/Par/OneBit.h"
 #include "lib/Interp/Execution.h"
-#include "runtime/include/partita_rt/one_bit_shapes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -76,9 +75,7 @@ struct OneBitExchange {
 
 /// Is this step, the number of which rank 0 has too, one that sums exactly?
 template <typename Op> bool isExact(Op op, const Tensor &t) {
-  return partita_rt::isExactStep(static_cast<int64_t>(t.number(0)),
-                                 static_cast<int64_t>(op.getExact()),
-                                 static_cast<int64_t>(op.getDoubling()));
+  return op.getExact().contains(static_cast<int64_t>(t.number(0)));
 }
 
 LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, RankInputs in,

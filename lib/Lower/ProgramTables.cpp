@@ -196,9 +196,9 @@ FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp mo
     return failure();
   SmallVector<Attribute> entries;
   for (auto [row, buffers] : llvm::zip(rows, tensors))
-    entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.communicator,
-                                      row.name, b.getArrayAttr(buffers), row.calls, row.bytes,
-                                      row.steps.after, row.steps.until, row.steps.doubling));
+    entries.push_back(CensusAttr::get(
+        b.getContext(), row.function, row.kind, row.communicator, row.name, b.getArrayAttr(buffers),
+        row.calls, row.bytes, row.steps.part, analysis::exactStepsOf(row.steps, b.getContext())));
   return b.getArrayAttr(entries);
 }
 

@@ -13,7 +13,6 @@
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/one_bit_shapes.h"
 #include "runtime/include/partita_rt/state_names.h"
@@ -41,30 +40,8 @@ struct Compressed {
   Value term() const { return par::AllReduceOp(sum).getValues()[0]; }
 };
 
-/// Hyperparameters that say in which steps sums are exact.
-constexpr StringLiteral kFreeze = "freeze", kVarFreeze = "var_freeze",
-                        kVarUpdateScaler = "var_update_scaler";
-
-bool has(train::OptimizerInterface update, StringRef hyper) {
-  return llvm::any_of(update.getHyperparameters(),
-                      [&](const train::Hyperparameter &each) { return each.name == hyper; });
-}
-
-/// The steps in which gradients are summed, exactly.
-struct ExactSteps {
-  int64_t until, doubling;
-  explicit ExactSteps(train::OptimizerInterface update)
-      : until(number(update, has(update, kVarFreeze) ? kVarFreeze : kFreeze)),
-        doubling(has(update, kVarUpdateScaler) ? number(update, kVarUpdateScaler) : 0) {}
-  bool operator==(const ExactSteps &other) const {
-    return until == other.until && doubling == other.doubling;
-  }
-
-private:
-  static int64_t number(train::OptimizerInterface update, StringRef hyper) {
-    return static_cast<int64_t>(update.getHyper(hyper));
-  }
-};
+/// The hyperparameter of an update, and of its ratio, that is 1 where ranks average the summed state.
+constexpr StringLiteral kCompressed = "compressed";
 
 struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta> {
   using CompressMomentaPassBase::CompressMomentaPassBase;
@@ -73,7 +50,7 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
     mesh = par::MeshAttr::of(getOperation());
     SmallVector<train::OptimizerInterface> updates;
     getOperation().walk([&](train::OptimizerInterface update) {
-      if (optimizer::sumsMomenta(update.getHyperparameters()))
+      if (!update.getSummedState().empty())
         updates.push_back(update);
     });
     if (updates.empty() || !mesh ||
@@ -96,7 +73,7 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
       return signalPassFailure();
     train::OptimizerInterface any = wanted.front().update;
     if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
-      clipInExactSteps(scale, numberOf(any), ExactSteps(any));
+      clipInExactSteps(scale, numberOf(any), any.getExactSteps());
     for (auto &[holders, ofStage] : byStage(wanted))
       rewrite(ofStage);
   }
@@ -143,7 +120,7 @@ private:
     par::AllReduceOp sum = *found;
     if (!sum)
       return success();
-    auto momentum = update.getStateValues()[0].getDefiningOp<train::ReadOp>();
+    auto momentum = update.getStateNamed(update.getSummedState()).getDefiningOp<train::ReadOp>();
     if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
         momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
       return refuse(update) << "needs a sum and a momentum for each parameter, in its own function";
@@ -268,7 +245,7 @@ private:
 
   //===-- The sum
 
-  static Value numberOf(train::OptimizerInterface update) { return update.getScalarValues()[1]; }
+  static Value numberOf(train::OptimizerInterface update) { return update.getScalarNamed("t"); }
   static APFloat betaOf(train::OptimizerInterface update) {
     return APFloat(update.getHyper("beta1"));
   }
@@ -279,7 +256,7 @@ private:
     place = first;
     for (Compressed each : wanted) {
       if (each.update->getBlock() != first->getBlock() ||
-          !(ExactSteps(each.update) == ExactSteps(first)))
+          !(each.update.getExactSteps() == first.getExactSteps()))
         return refuse(each.update) << "sums all momenta at once: their updates are in one "
                                       "function, and exact in the same steps";
       for (Operation *user : each.sum->getUsers())
@@ -314,7 +291,7 @@ private:
     OpBuilder builder(place);
     train::OptimizerInterface any = wanted.front().update;
     Value t = numberOf(any);
-    ExactSteps steps(any);
+    partita_rt::ExactSteps exact = any.getExactSteps();
     SmallVector<Value> values, workers, servers;
     SmallVector<Type> sums;
     SmallVector<Location> places;
@@ -324,8 +301,7 @@ private:
       if (RankedTensorType type = inSingle(term.getType()); term.getType() != type)
         term = tx::CastOp::create(builder, provenance::backward(loc), type, term);
       values.push_back(par::OneBitTermOp::create(builder, loc, term.getType(), term, each.momentum,
-                                                 t, "dp", betaOf(each.update), steps.until,
-                                                 steps.doubling));
+                                                 t, "dp", betaOf(each.update), exact));
       workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
       servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
       sums.push_back(inSingle(each.sum.getResults()[0].getType()));
@@ -335,10 +311,9 @@ private:
     llvm::append_range(sums, ValueRange(servers).getTypes());
     values.append(workers);
     values.append(servers);
-    auto made = par::OneBitAllReduceOp::create(builder, FusedLoc::get(&getContext(), places), sums,
-                                               values, t, "dp", static_cast<uint64_t>(steps.until),
-                                               static_cast<uint64_t>(steps.doubling),
-                                               builder.getStringAttr("momentum"));
+    auto made =
+        par::OneBitAllReduceOp::create(builder, FusedLoc::get(&getContext(), places), sums, values,
+                                       t, "dp", exact, builder.getStringAttr("momentum"));
     size_t count = wanted.size();
     for (auto [number, each] : llvm::enumerate(wanted)) {
       train::OptimizerInterface update = each.update;
@@ -351,7 +326,7 @@ private:
       train::WriteOp::create(builder, update.getLoc(), each.serverName,
                              made.getResults()[2 * count + number]);
       if (stage == 1)
-        keepMomentum(update, each.momentum, made.getResults()[number], t, steps);
+        keepMomentum(update, each.momentum, made.getResults()[number], t, exact);
       sum->erase();
     }
   }
@@ -359,11 +334,11 @@ private:
   /// Tells the update, and the ratio that it may scale by, that what takes the gradient's place is the new momentum.
   static void noteCompression(train::OptimizerInterface update) {
     Attribute one = OpBuilder(update).getF64FloatAttr(1);
-    update->setAttr(optimizer::kCompressed, one);
+    update->setAttr(kCompressed, one);
     for (Value scalar : update.getScalarValues())
       if (auto ratio = scalar.getDefiningOp<train::FrozenTrustRatioOp>()) {
         NamedAttrList hyper(ratio.getHyper());
-        hyper.set(optimizer::kCompressed, one);
+        hyper.set(kCompressed, one);
         ratio.setHyperAttr(hyper.getDictionary(update->getContext()));
       }
   }
@@ -371,22 +346,22 @@ private:
   /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a
   /// shard, has a shard of its own.
   static void keepMomentum(train::OptimizerInterface update, Value momentum, Value sum, Value t,
-                           ExactSteps steps) {
+                           partita_rt::ExactSteps exact) {
     OpBuilder builder(update->getContext());
     builder.setInsertionPointAfter(update);
-    Value mean = par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum,
-                                           t, update.getGradientScale(), "dp", betaOf(update),
-                                           steps.until, steps.doubling);
+    Value mean =
+        par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum, t,
+                                  update.getGradientScale(), "dp", betaOf(update), exact);
     update->getResult(1).replaceAllUsesWith(mean);
   }
 
   /// Makes the factor that clips gradients 1 in all other steps: what is summed then are momenta, and nobody knows the norm of the sum that
   /// gradients would have.
-  void clipInExactSteps(Value scale, Value t, ExactSteps steps) {
+  void clipInExactSteps(Value scale, Value t, partita_rt::ExactSteps exact) {
     OpBuilder builder(&getContext());
     builder.setInsertionPointAfterValue(scale);
-    auto clipped = par::OneBitClipOp::create(builder, scale.getLoc(), scale.getType(), scale, t,
-                                             steps.until, steps.doubling);
+    auto clipped =
+        par::OneBitClipOp::create(builder, scale.getLoc(), scale.getType(), scale, t, exact);
     scale.replaceAllUsesExcept(clipped, clipped);
   }
 

@@ -10,7 +10,6 @@
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "partita/Analysis/Parameters.h"
-#include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Zero/Passes.h"
 #include "runtime/include/partita_rt/int4_chunks.h"
 #include "llvm/ADT/DenseSet.h"
@@ -84,7 +83,7 @@ private:
                 "gradients, and none is scattered; give --zero-stage 1, 2 or 3";
     train::OptimizerInterface compressing;
     getOperation().walk([&](train::OptimizerInterface update) {
-      if (optimizer::sumsMomenta(update.getHyperparameters()))
+      if (!update.getSummedState().empty())
         compressing = update;
     });
     if (!compressing)

@@ -106,7 +106,7 @@ func.func @kept_below_none(%g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<f32>
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @fewer_than_none(%scale: tensor<f32>, %t: tensor<f32>) {
-  // expected-error@+1 {{is exact in -2 steps of each interval, expected a number from 0 on}}
+  // expected-error@+1 {{sums are exact in -2 steps of each interval, expected a number from 0 on}}
   %x = par.one_bit_clip %scale at %t : tensor<f32> exact until 1 doubling -2 : tensor<f32>
   return
 }

@@ -121,9 +121,9 @@ module attributes {rt.program = #rt.program<census = [#rt.census<function = "tra
 
 // -----
 
-// expected-error@+2 {{exact steps by intervals (4) end after one step, 'after' or 'until'}}
+// expected-error@+2 {{'steps' are some of all, and 'exact' says which, or neither is there}}
 // expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'census'}}
-module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduce, communicator = "tp", reason = "loss", doubling = 4>]>} {}
+module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduce, communicator = "tp", reason = "loss", steps = others>]>} {}
 
 // -----
 

@@ -27,16 +27,16 @@ constexpr int kSteps = 50;
 
 /// The steps that are exact, and those whose results are printed.
 struct Algorithm {
-  int64_t until, doubling;
+  ExactSteps exact;
   std::vector<int> shown;
   bool isLamb = false;
-  bool isExact(int step) const { return isExactStep(int64_t(step), until, doubling); }
+  bool isExact(int step) const { return exact.contains(int64_t(step)); }
   bool isShown(int step) const {
     return std::find(shown.begin(), shown.end(), step) != shown.end();
   }
 };
-const Algorithm kOneBit{10, 0, {1, 10, 11, kSteps}}, kZeroOne{30, 4, {1, 4, 5, 6, 30, 31, kSteps}},
-    kLamb{10, 0, {1, 10, 11, 15, kSteps}, true};
+const Algorithm kOneBit{{10, 0}, {1, 10, 11, kSteps}},
+    kZeroOne{{30, 4}, {1, 4, 5, 6, 30, 31, kSteps}}, kLamb{{10, 0}, {1, 10, 11, 15, kSteps}, true};
 const FrozenRatioOptions kRatio{10, 0.01, 10, 0.9, 0.5, 4, 0.1};
 constexpr double kRate = 1e-2, kDecay = 0.1, kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8;
 
@@ -117,13 +117,13 @@ void train(Rank &rank, const Algorithm &of) {
       std::printf("%s{\"step\": %d, \"tensor\": \"%s\", ", step == 1 && each == &w ? "[" : "", step,
                   each->name);
       print("p", each->p, each->n, ", ");
-      print("m", each->m, each->n, of.doubling || of.isLamb ? ", " : "},\n");
+      print("m", each->m, each->n, of.exact.doubling || of.isLamb ? ", " : "},\n");
       if (of.isLamb) {
         print("fresh", each->fresh, each->n, ", ");
         print("coefficient", {each->coefficient}, 1, ", ");
         print("factor", {each->factor}, 1, "},\n");
       }
-      if (of.doubling)
+      if (of.exact.doubling)
         print("v", each->v, each->n, "},\n");
     }
   }

@@ -75,16 +75,34 @@ TEST(OneBit, exactStepsAreThoseOfDoublingIntervals) {
     int64_t interval = 1, counter = 0, exact = 0;
     for (int64_t step = 1; step <= 300; ++step) { // by DeepSpeed's counters
       bool isExact = step % interval == 0;
-      EXPECT_EQ(isExactStep(step, 300, doubling), isExact) << step << " " << doubling;
+      EXPECT_EQ((ExactSteps{300, doubling}.contains(step)), isExact) << step << " " << doubling;
       exact += isExact;
-      EXPECT_EQ(exactSteps(step, doubling), exact) << step << " " << doubling;
+      EXPECT_EQ((ExactSteps{step, doubling}.count()), exact) << step << " " << doubling;
       if (isExact && ++counter == doubling)
         interval *= 2, counter = 0;
     }
-    EXPECT_FALSE(isExactStep(int64_t(301), 300, doubling));
+    EXPECT_FALSE((ExactSteps{300, doubling}.contains(int64_t(301))));
   }
-  EXPECT_TRUE(isExactStep(10.0f, 10, 0));
-  EXPECT_FALSE(isExactStep(11.0f, 10, 0));
+  EXPECT_TRUE((ExactSteps{10, 0}.contains(10.0f)));
+  EXPECT_FALSE((ExactSteps{10, 0}.contains(11.0f)));
+}
+
+TEST(OneBit, stepsAreAllExactOrOthers) {
+  Steps all, first{Steps::Exact, {1, 0}}, exact{Steps::Exact, {10, 0}},
+      others{Steps::Others, {10, 0}}, rare{Steps::Exact, {10, 2}}, between{Steps::Others, {10, 2}};
+  for (int64_t step : {1, 3, 10, 11}) {
+    EXPECT_TRUE(all.contains(step));
+    EXPECT_EQ(exact.contains(step), step <= 10);
+    EXPECT_EQ(others.contains(step), step > 10);
+    EXPECT_EQ(rare.contains(step), step == 1);
+    EXPECT_EQ(between.contains(step), step != 1);
+  }
+  EXPECT_EQ(all.text(), "");
+  EXPECT_EQ(first.text(), " in step 1");
+  EXPECT_EQ(exact.text(), " in steps 1 to 10");
+  EXPECT_EQ(others.text(), " from step 11 on");
+  EXPECT_EQ(rare.text(), " in 5 of steps 1 to 10"); // 1, 2, 4, 6, 8
+  EXPECT_EQ(between.text(), " in all other steps");
 }
 
 const FrozenRatioOptions kRatio{10, 0.5, 2, 0.75, 0.25, 3, 0.5}; // 10 steps of warm-up

@@ -53,8 +53,10 @@ public:
                          int64_t count) const override {
     return "tensorRows(" + table + ", " + first + ", " + std::to_string(count) + ")";
   }
-  CallArgument exactStep(Value t, uint64_t until, uint64_t doubling) const override {
-    return {"isExactStep(*{}, " + std::to_string(until) + ", " + std::to_string(doubling) + ")", t};
+  CallArgument exactStep(Value t, partita_rt::ExactSteps exact) const override {
+    return {"ExactSteps{{" + std::to_string(exact.until) + ", " + std::to_string(exact.doubling) +
+                "}.contains(*{})",
+            t};
   }
   CallArgument reported(StringRef) const override { return "rank"; }
   std::string scalar(double factor) const override {

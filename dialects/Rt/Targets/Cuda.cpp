@@ -65,8 +65,9 @@ public:
            std::to_string(count) + ")";
   }
   /// The number is on the GPU, and the rank knows it too.
-  CallArgument exactStep(Value, uint64_t until, uint64_t doubling) const override {
-    return "stepIsExact(rank, " + std::to_string(until) + ", " + std::to_string(doubling) + ")";
+  CallArgument exactStep(Value, partita_rt::ExactSteps exact) const override {
+    return "stepIsExact(rank, {{" + std::to_string(exact.until) + ", " +
+           std::to_string(exact.doubling) + "})";
   }
   CallArgument reported(StringRef field) const override {
     return ("&rank.device->report->" + field).str();

@@ -28,22 +28,12 @@ inline constexpr llvm::StringLiteral kMaySplitSequence = "par.may_split_sequence
 /// A place in the model: a layer by its number, or one of these.
 enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Before = -1 };
 
-/// The steps of training behind step `after` and up to step `until`; 0: no such end. With `doubling`, those of them up to `until` that are exact by
-/// it (partita_rt/one_bit_shapes.h), and, where `after` is the bound, all others. Within them, every step communicates the same.
-struct Steps {
-  int64_t after = 0, until = 0, doubling = 0;
-  bool isAll() const { return after == 0 && until == 0; }
-  bool contains(const Steps &part) const {
-    return after <= part.after && (until == 0 || (part.until != 0 && part.until <= until));
-  }
-  bool operator==(const Steps &other) const {
-    return after == other.after && until == other.until && doubling == other.doubling;
-  }
-  /// Returns " in steps 1 to 10", " from step 11 on", " in 40 of steps 1 to 100 ...", " in all other steps", or "" for all steps.
-  std::string text() const;
-  /// Adds the bounds, unless these are all steps.
-  void addTo(llvm::json::Object &object) const;
-};
+/// The steps of training that issue a collective.
+using partita_rt::Steps;
+/// Null for all steps.
+par::ExactStepsAttr exactStepsOf(const Steps &steps, mlir::MLIRContext *context);
+/// Adds them to a row of the manifest, unless they are all.
+void addSteps(const Steps &steps, llvm::json::Object &object);
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;

@@ -23,8 +23,7 @@ struct OneBitTerm : KernelInterface::ExternalModel<OneBitTerm, par::OneBitTermOp
     auto term = cast<par::OneBitTermOp>(op);
     l.create<rt::OneBitTermOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
                                l.elements(term.getResult()), par::ranksOver(op, term.getAxisAttr()),
-                               l.shared.unlessShared("beta1", term.getBetaAttr()), term.getExact(),
-                               term.getDoubling());
+                               l.shared.unlessShared("beta1", term.getBetaAttr()), term.getExact());
     return success();
   }
 };
@@ -38,8 +37,7 @@ struct OneBitMean : KernelInterface::ExternalModel<OneBitMean, par::OneBitMeanOp
       l.copy(l.result(0), l.view(mean.getResult()), mean.getMean());
     l.create<rt::OneBitMeanOp>(l.result(0), l.operand(0), l.operand(2),
                                mean.getScale() ? l.operand(3) : Value(), l.elements(mean.getMean()),
-                               l.shared.unlessShared("beta1", mean.getBetaAttr()), mean.getExact(),
-                               mean.getDoubling());
+                               l.shared.unlessShared("beta1", mean.getBetaAttr()), mean.getExact());
     return success();
   }
 };
@@ -48,8 +46,7 @@ struct OneBitClip : KernelInterface::ExternalModel<OneBitClip, par::OneBitClipOp
   StringRef resultName(Operation *, unsigned) const { return "factor"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto clip = cast<par::OneBitClipOp>(op);
-    l.create<rt::OneBitClipOp>(l.result(0), l.operand(0), l.operand(1), clip.getExact(),
-                               clip.getDoubling());
+    l.create<rt::OneBitClipOp>(l.result(0), l.operand(0), l.operand(1), clip.getExact());
     return success();
   }
 };
@@ -78,7 +75,7 @@ struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduc
       buffers.push_back(l.buffer(result));
     }
     l.create<rt::OneBitAllReduceOp>(buffers, l.buffer(sum.getT()), l.scratch(), sum.getExact(),
-                                    sum.getDoubling(), counts, *communicator, analysis::nameOf(op));
+                                    counts, *communicator, analysis::nameOf(op));
     return success();
   }
 };

@@ -5,7 +5,6 @@
 #include "common/grouped.h"
 #include "common/mesh/gathered.h"
 #include "common/mesh/mesh.h"
-#include "partita_rt/one_bit_shapes.h"
 #include "partita_rt/printable.h"
 
 #include <algorithm>
@@ -48,23 +47,12 @@ Issued Issued::since(const Issued &before) const {
   return more;
 }
 
-/// Is the row one of those that this step of training issues?
-static bool isOf(const CensusEntry &entry, int64_t step) {
-  if (entry.doubling == 0)
-    return entry.after < step && (entry.until == 0 || step <= entry.until);
-  int64_t bound = std::max(entry.after, entry.until);
-  return isExactStep(step, bound, entry.doubling) == (entry.until != 0);
-}
-
 int64_t endOfPhase(const Stage &stage, int64_t step) {
   int64_t end = INT64_MAX;
   for (const CensusEntry &entry : stage.census)
-    for (int64_t bound : {entry.after, entry.until})
-      if (bound >= step)
-        end = std::min(end, bound);
-  for (const CensusEntry &entry : stage.census)
-    if (entry.doubling != 0 && step < std::max(entry.after, entry.until))
-      end = step; // kinds of steps alternate
+    if (const ExactSteps &exact = entry.steps.exact;
+        entry.steps.part != Steps::All && step <= exact.until)
+      end = exact.doubling ? step : std::min(end, exact.until); // with doubling, steps alternate
   return end;
 }
 
@@ -73,19 +61,17 @@ void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
-  int64_t after = 0, doubling = 0;
-  for (const CensusEntry &entry : census) {
-    after = std::max(after, isOf(entry, number) ? entry.after : 0);
-    doubling = std::max(doubling, entry.doubling);
-  }
-  std::string behind = doubling ? " like step " + std::to_string(number)
-                       : after  ? " after step " + std::to_string(after)
-                                : "";
+  std::string which;
+  for (const CensusEntry &entry : census)
+    if (const ExactSteps &exact = entry.steps.exact; exact.doubling)
+      which = " like step " + std::to_string(number);
+    else if (entry.steps.part != Steps::All && !exact.contains(number))
+      which = " after step " + std::to_string(exact.until);
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds && group.ranks != 1; ++kind) {
       CollectiveCount announced;
       for (const CensusEntry &entry : census)
-        if (int(entry.kind) == kind && entry.group == name && isOf(entry, number)) {
+        if (int(entry.kind) == kind && entry.group == name && entry.steps.contains(number)) {
           announced.calls += entry.calls;
           announced.bytes += entry.bytes;
         }
@@ -94,7 +80,7 @@ void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
         fail(
             "the first step%s%s issued %lld %s of %lld bytes over %s, the census announces %lld of "
             "%lld bytes",
-            ofStage(program, rank.stageNumber).c_str(), behind.c_str(), (long long)issued.calls,
+            ofStage(program, rank.stageNumber).c_str(), which.c_str(), (long long)issued.calls,
             nameOf(CollectiveKind(kind)), (long long)issued.bytes, name.c_str(),
             (long long)announced.calls, (long long)announced.bytes);
     }
@@ -169,20 +155,6 @@ void checkNothingUnderWay(const Rank &rank) {
   });
 }
 
-/// The steps that issue a row, if not all do.
-static std::string stepsOf(const CensusEntry &entry) {
-  if (entry.doubling)
-    return entry.until ? " in " + grouped(exactSteps(entry.until, entry.doubling)) +
-                             " of steps 1 to " + std::to_string(entry.until)
-                       : " in all other steps";
-  std::string first = std::to_string(entry.after + 1);
-  if (entry.until)
-    return entry.until == entry.after + 1
-               ? " in step " + first
-               : " in steps " + first + " to " + std::to_string(entry.until);
-  return entry.after ? " from step " + first + " on" : "";
-}
-
 std::string censusText(const Program &program) {
   std::string text;
   for (int number = 0; number < int(program.stages.size()); ++number) {
@@ -190,7 +162,7 @@ std::string censusText(const Program &program) {
     text += "collectives of one train_step, per rank" + ofStage(program, number) + ":\n";
     for (const CensusEntry &entry : census)
       text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.group +
-              ", " + grouped(entry.bytes) + " bytes" + stepsOf(entry) + ": " +
+              ", " + grouped(entry.bytes) + " bytes" + entry.steps.text() + ": " +
               printable(entry.why) + "\n";
     if (census.empty())
       text += "  none\n";

@@ -176,8 +176,8 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
 Gpu::Function &Gpu::functionOf(const Rank &rank, void (*function)(Rank &)) {
   std::deque<Function> &states = functions[function];
   for (Function &state : states)
-    if (std::all_of(state.asked.begin(), state.asked.end(), [&](const ExactStep &each) {
-          return isExactStep(rank.update, each.until, each.doubling) == each.isExact;
+    if (std::all_of(state.asked.begin(), state.asked.end(), [&](const AskedStep &each) {
+          return each.exact.contains(rank.update) == each.isExact;
         }))
       return state;
   return states.emplace_back();

@@ -48,7 +48,7 @@ private:
   struct Function {
     int calls = 0;
     cudaGraphExec_t graph = nullptr;
-    std::vector<ExactStep> asked;
+    std::vector<AskedStep> asked;
   };
   /// A host buffer for inputs; the host fills the other one while this is copied.
   struct HostInputs {

@@ -16,8 +16,8 @@
 #ifndef PARTITA_RT_MATH_H
 #define PARTITA_RT_MATH_H
 
+#include "partita_rt/exact_steps.h"
 #include "partita_rt/host_device.h"
-#include "partita_rt/one_bit_shapes.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -102,13 +102,13 @@ PARTITA_RT_HOST_DEVICE inline double select(bool c, double a, double b) { return
 PARTITA_RT_HOST_DEVICE inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
 PARTITA_RT_HOST_DEVICE inline bool select(bool c, bool a, bool b) { return c ? a : b; }
-/// isExactStep of whole numbers, as the scalars of an update are.
+/// ExactSteps::contains of whole numbers, as the scalars of an update are.
 PARTITA_RT_HOST_DEVICE inline bool exact_step(double step, double until, double doubling) {
-  return isExactStep(int64_t(step), int64_t(until), int64_t(doubling));
+  return ExactSteps{int64_t(until), int64_t(doubling)}.contains(int64_t(step));
 }
-/// exactSteps, likewise.
+/// ExactSteps::count, likewise.
 PARTITA_RT_HOST_DEVICE inline double exact_steps(double until, double doubling) {
-  return double(exactSteps(int64_t(until), int64_t(doubling)));
+  return double(ExactSteps{int64_t(until), int64_t(doubling)}.count());
 }
 /// Divides integers, truncating toward zero; the remainder has the sign of a. Both are 0 if b is 0,
 /// and neither traps: the smallest integer over -1 wraps.

@@ -11,6 +11,7 @@
 #define PARTITA_RT_ONE_BIT_H
 
 #include "partita_rt/comm.h"
+#include "partita_rt/exact_steps.h"
 #include "partita_rt/one_bit_shapes.h"
 
 #include <cstddef>
@@ -40,11 +41,6 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
 
 /// The new momentum m of all ranks, from the sum of their terms: m + (1 - beta) (scale sum - m), or the sum if it is no longer exact.
 void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact);
-
-/// Is step `t` exact (one_bit_shapes.h)?
-inline bool isExactStep(float t, int64_t until, int64_t doubling) {
-  return isExactStep(int64_t(t), until, doubling);
-}
 
 /// The factor of gradients: `scale` while what is summed are gradients, else 1.
 inline void oneBitClip(float *factor, float scale, bool exact) { *factor = exact ? scale : 1; }

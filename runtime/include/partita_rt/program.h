@@ -37,6 +37,7 @@
 #define PARTITA_RT_PROGRAM_H
 
 #include "partita_rt/collectives.h"
+#include "partita_rt/exact_steps.h"
 #include "partita_rt/half.h"
 #include "partita_rt/tensors.h"
 #include "partita_rt/types.h"
@@ -236,10 +237,7 @@ struct CensusEntry {
   int64_t calls;     ///< per train_step
   int64_t bytes;     ///< per train_step, as counted by collectives.h
   const char *why;   ///< the name of the node that requires it
-  int64_t after = 0; ///< issued in the steps behind this one,
-  int64_t until = 0; ///< and up to this one; 0: in all further ones
-  /// If not 0: up to `until` in exact steps (one_bit_shapes.h); behind `after`, and before it in all others.
-  int64_t doubling = 0;
+  Steps steps = {};  ///< that issue it
 };
 
 /// Messages that one rank of a stage sends or receives, depending on its end, over a channel during

@@ -15,5 +15,6 @@ for parameter in manifest["parameters"]:
         count *= size
     sizes.append(count)
 block = sum(4 + -(-(-(-n // ranks)) // 8) for n in sizes)  # a scale, and the bits of a chunk
-rows = {(row["kind"], row.get("after", 0)): row["bytes"] for row in manifest["collectives"] if row["function"] == "train_step" and ("after" in row)}
-assert rows == {("all_reduce", 0): 4 * sum(sizes), ("all_to_all", last): ranks * block, ("all_gather", last): ranks * block}, (rows, sum(sizes), block)
+rows = {(row["kind"], row["steps"], row["until"]): row["bytes"] for row in manifest["collectives"] if row["function"] == "train_step" and "steps" in row}
+expected = {("all_reduce", "exact", last): 4 * sum(sizes), ("all_to_all", "others", last): ranks * block, ("all_gather", "others", last): ranks * block}
+assert rows == expected, (rows, expected)

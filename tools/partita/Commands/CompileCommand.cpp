@@ -2,7 +2,6 @@
 
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
-#include "partita/Optimizer/CompressedMomenta.h"
 #include "partita/Phases/Phases.h"
 #include "partita/Support/NearestNames.h"
 #include "partita/Support/ParseBytes.h"
@@ -200,7 +199,7 @@ static std::string roundingOf(const CompileOptions &o) {
   std::string optimizer = o.plan.get("optimizer").str(), mnemonic = optimizer, what;
   llvm::replace(mnemonic, '-', '_');
   bool compresses = llvm::any_of(train::optimizers(), [&](const train::OptimizerRow &row) {
-    return row.name == mnemonic && optimizer::sumsMomenta(row.hyperparameters);
+    return row.name == mnemonic && !row.summed.empty();
   });
   if (compresses)
     what = "with --optimizer " + optimizer + ", each rank compresses its own term of a sum";

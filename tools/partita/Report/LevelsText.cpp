@@ -182,7 +182,7 @@ json::Object partita::tool::levelsToJson(const LevelTable &table) {
     rows.push_back(std::move(entry));
   }
   json::Object object{{"rows", std::move(rows)}, {"all", bytes(table.all)}};
-  table.steps.addTo(object);
+  analysis::addSteps(table.steps, object);
   if (table.exact)
     object["without_zeropp"] = bytes(*table.exact);
   return object;

@@ -40,11 +40,11 @@ struct Progress {
 
 /// What a function of the program has asked of the update's number, and the answer. The host, which queues the function's work, decides by it
 /// what to queue, so a graph of the function holds for the updates that give the same answers.
-struct ExactStep {
-  int64_t until, doubling;
+struct AskedStep {
+  ExactSteps exact;
   bool isExact;
-  bool operator==(const ExactStep &other) const {
-    return until == other.until && doubling == other.doubling && isExact == other.isExact;
+  bool operator==(const AskedStep &other) const {
+    return exact == other.exact && isExact == other.isExact;
   }
 };
 
@@ -57,13 +57,13 @@ struct Device {
   /// Streams that a captured step may fork to without anything in it waiting for them. The capture
   /// joins them at its end (side_streams.h).
   std::vector<CUstream_st *> sideStreams;
-  std::vector<ExactStep> asked; ///< by the function that is being called or captured
+  std::vector<AskedStep> asked; ///< by the function that is being called or captured
 };
 
-/// Is the current update exact (one_bit_shapes.h)? Notes that the function has asked.
-inline bool stepIsExact(const Rank &rank, int64_t until, int64_t doubling) {
-  ExactStep answer{until, doubling, isExactStep(rank.update, until, doubling)};
-  std::vector<ExactStep> &asked = rank.device->asked;
+/// Is the current update exact? Notes that the function has asked.
+inline bool stepIsExact(const Rank &rank, ExactSteps exact) {
+  AskedStep answer{exact, exact.contains(rank.update)};
+  std::vector<AskedStep> &asked = rank.device->asked;
   if (std::find(asked.begin(), asked.end(), answer) == asked.end())
     asked.push_back(answer);
   return answer.isExact;

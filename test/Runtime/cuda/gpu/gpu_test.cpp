@@ -115,9 +115,9 @@ __global__ void fill(float *x, float value) { x[threadIdx.x] = value; }
 /// Queues other work in exact updates.
 void phased(Rank &rank) {
   auto *x = static_cast<float *>(static_cast<void *>(rank.persistentBase));
-  bool exact = stepIsExact(rank, 6, 1);
+  bool exact = stepIsExact(rank, {6, 1});
   PARTITA_RT_LAUNCH(fill, 1, 4, 0, rank.device->stream, x, exact ? 1.0f : 2.0f);
-  if (!exact && !stepIsExact(rank, 8, 0)) // which an exact update does not ask
+  if (!exact && !stepIsExact(rank, {8, 0})) // which an exact update does not ask
     PARTITA_RT_LAUNCH(halve, 1, 4, 0, rank.device->stream, x);
 }
 
