@@ -60,7 +60,7 @@ static constexpr StringLiteral kPrecision[] = {
     "quantize-linears{type=${precision}}",
     "canonicalize",
     "cse",
-    "zero-quantize-weights{on=${zero-quantized-weights} block=${quantization-block} exact=${keep-exact}}",
+    "zero-quantize-weights{on=${zero-quantized-weights} block=${quantization-block} exact=${keep-exact} gradients=${zero-quantized-gradients}}",
     "verify-phase{after=precision}",
 };
 

@@ -33,11 +33,15 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
     auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
     if (failed(kept))
       return signalPassFailure();
-    // A matrix may be named for its gradient alone.
     if (failed(analysis::checkNamed(
             getOperation(), exact, "keep-exact",
-            [](train::ParameterOp each) { return each.getType().getRank() >= 2; },
-            "would be exact without it: rounded are parameters of two or more dimensions")))
+            [&](train::ParameterOp each) {
+              return blockOf(each.getType()) > 0 || (gradients && each.getType().getRank() >= 2);
+            },
+            gradients
+                ? "would be exact without it: rounded are parameters of two or more dimensions"
+                : "would be exact without it: rounded are parameters of two or more "
+                  "dimensions, with an even last one")))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     unsigned marked = 0;

@@ -5,7 +5,10 @@
 // RUN: not partita-opt %s --zero-quantize-weights="on=true exact=oter" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not partita-opt %s --zero-quantize-weights="on=true exact=*" 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not partita-opt %s --zero-quantize-weights="on=true exact=small,b" 2>&1 | FileCheck %s --check-prefix=IDLE
-// IDLE: error: keep-exact: 'b' has no effect: b would be exact without it: rounded are parameters of two or more dimensions; leave it out
+// IDLE: error: keep-exact: 'b' has no effect: b would be exact without it: rounded are parameters of two or more dimensions, with an even last one; leave it out
+// RUN: not partita-opt %s --zero-quantize-weights="on=true exact=small,odd" 2>&1 | FileCheck %s --check-prefix=ODD
+// ODD: error: keep-exact: 'odd' has no effect: odd would be exact without it
+// RUN: partita-opt %s --zero-quantize-weights="on=true exact=other,small,odd block=100 gradients=true" | FileCheck %s --check-prefix=SOME
 // ONE: error: block=1, expected at least 2
 // NAME: error: keep-exact: {{.*}}'oter'
 // NONE: error: --zero-quantized-weights: has no effect, because no parameter of two or more dimensions, with an even last one, is left by --keep-exact; leave it out

@@ -182,7 +182,8 @@ def ZeroQuantizeWeightsPass : Pass<"zero-quantize-weights", "::mlir::ModuleOp"> 
   }];
   let options = [Option<"on", "on", "bool", "false", "false: nothing">,
                  Option<"block", "block", "int64_t", "256", "elements of a block, at most">,
-                 ListOption<"exact", "exact", "std::string", "patterns over the names of parameters that are exact">];
+                 ListOption<"exact", "exact", "std::string", "patterns over the names of parameters that are exact">,
+                 Option<"gradients", "gradients", "bool", "false", "gradients are rounded too: a pattern may be for a matrix of which only the gradient would be">];
   let statistics = [Statistic<"quantized", "quantized", "reads that round">];
   let dependentDialects = ["::partita::train::TrainDialect"];
 }
