@@ -21,6 +21,14 @@ int64_t partita::bytesOf(TypeRange tensors) {
   return bytes;
 }
 
+std::string partita::typeName(Type element) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  return (element.isBF16()          ? "bfloat"
+          : isa<FloatType>(element) ? "float"
+                                    : "int") +
+         std::to_string(width);
+}
+
 int64_t partita::wireBytesOf(Operation *collective, CollectiveKind kind, int64_t ranks) {
   using partita_rt::Extent;
   const CollectiveRow &row = partita_rt::rowOf(kind);

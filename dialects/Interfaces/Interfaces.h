@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "runtime/include/partita_rt/collectives.h"
 #include "runtime/include/partita_rt/exact_steps.h"
 
@@ -50,6 +51,9 @@ mlir::Operation *buildWaitFor(mlir::OpBuilder &builder, mlir::Operation *op, Sta
 
 /// Returns the bytes that a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);
+
+/// Returns a user's name for an element type: bfloat16, float32, int8.
+std::string typeName(mlir::Type element);
 
 /// Bytes per rank of a collective over `ranks` ranks, as the runtime counts them (partita_rt/collectives.h).
 int64_t wireBytesOf(mlir::Operation *collective, CollectiveKind kind, int64_t ranks);

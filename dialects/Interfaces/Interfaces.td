@@ -286,6 +286,8 @@ def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterfa
     InterfaceMethod<"How many ranks take part.", "int64_t", "getRankCount">,
     InterfaceMethod<"Bytes per rank as the runtime counts them, in the first step.", "int64_t", "getWireBytes", (ins), [{}],
       [{ return ::partita::wireBytesOf($_op.getOperation(), $_op.getCollectiveKind(), $_op.getRankCount()); }]>,
+    InterfaceMethod<"The type of what is sent, as reports call it: float32, int8.", "std::string", "getSentType", (ins), [{}],
+      [{ return ::partita::typeName(::mlir::getElementTypeOrSelf($_op->getOperand(0).getType())); }]>,
     InterfaceMethod<"How many tensors it works on.", "int64_t", "getTensorCount", (ins), [{}], [{ return $_op->getNumOperands(); }]>,
     InterfaceMethod<"What takes its place from some step of training on; else none. Until then it is what the other methods say.",
       "::partita::LaterCollectives", "getLater", (ins), [{}], [{ return {}; }]>,

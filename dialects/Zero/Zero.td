@@ -45,6 +45,9 @@ class Zero_Collective<string mnemonic, string kind, list<Trait> traits = [], str
   let extraClassDeclaration = CollectiveOverAxis<kind>.declaration # more;
 }
 
+/// Chunks are bytes; what they hold is 4-bit numbers and scales.
+defvar kSentInt4 = [{std::string getSentType() { return "int4"; } }];
+
 def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [Linear, GatherInterface,
     DeclareOpInterfaceMethods<DifferentiableInterface>, DeclareOpInterfaceMethods<StartableInterface>],
     "bool gathersParameters() { return true; }"> {
@@ -185,7 +188,7 @@ def Zero_QuantizeChunksOp : Zero_Blockwise<"quantize_chunks"> {
   let assemblyFormat = "$values `over` $axis `by` $block attr-dict `:` type($values) `->` type($chunks)";
 }
 
-def Zero_ExchangeChunksOp : Zero_Collective<"exchange_chunks", "AllToAll", [DeclareOpInterfaceMethods<StartableInterface>]> {
+def Zero_ExchangeChunksOp : Zero_Collective<"exchange_chunks", "AllToAll", [DeclareOpInterfaceMethods<StartableInterface>], kSentInt4> {
   let summary = "each rank's chunk to that rank: split by senders -> split by receivers";
   let description = [{
         %received = zero.exchange_chunks %chunks over "dp" because "gradient"
@@ -222,10 +225,10 @@ def Zero_SumChunksOp : Zero_Blockwise<"sum_chunks"> {
 // Asynchronous starts
 //===----------------------------------------------------------------------------------------------===//
 
-class Zero_Start<string mnemonic, string kind>
+class Zero_Start<string mnemonic, string kind, string more = "">
     : Zero_Collective<mnemonic, kind, [AsyncStartInterface], [{
     ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
-  }]> {
+  }] # more> {
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
   let results = (outs I64:$token, Variadic<AnyRankedTensor>:$buffers);
   let assemblyFormat = [{
@@ -249,7 +252,7 @@ def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatte
   }];
 }
 
-def Zero_ExchangeChunksStartOp : Zero_Start<"exchange_chunks_start", "AllToAll"> {
+def Zero_ExchangeChunksStartOp : Zero_Start<"exchange_chunks_start", "AllToAll", kSentInt4> {
   let summary = "begins an exchange; its result may be read after its `par.wait`";
   let description = [{
     Like `gather_start`; `buffers` is what all ranks have sent to this one.

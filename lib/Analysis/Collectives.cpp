@@ -24,15 +24,6 @@ static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
-/// Returns a user's name for an element type.
-static std::string typeName(Type element) {
-  unsigned width = element.getIntOrFloatBitWidth();
-  return (element.isBF16()          ? "bfloat"
-          : isa<FloatType>(element) ? "float"
-                                    : "int") +
-         std::to_string(width);
-}
-
 /// Records the kind of a collective and its bytes. Returns false for other ops.
 static bool measure(Operation *op, Collective &record) {
   auto collective = dyn_cast<CollectiveInterface>(op);
@@ -41,7 +32,7 @@ static bool measure(Operation *op, Collective &record) {
   record.kind = collective.getCollectiveKind();
   record.bytes = collective.getWireBytes();
   record.tensors = collective.getTensorCount();
-  record.type = typeName(getElementTypeOrSelf(op->getOperand(0).getType()));
+  record.type = collective.getSentType();
   return true;
 }
 

@@ -71,7 +71,7 @@ def divided(n, by):
 shards = [divided(math.prod(shape), N) for shape in matrices.values()]
 assert all(4 * (divided(n, GRADIENT_BLOCK) + divided(n, 8)) < 2 * n for n in shards)  # else it stays exact
 assert zeropp["forward all_gather over dp of int8"][1] == far * elements and zeropp["forward all_gather over dp"][1] == far * 4 * scales
-assert zeropp["backward all_to_all over dp of int8"][1] == H * M * 4 * sum(divided(n, GRADIENT_BLOCK) + divided(n, 8) for n in shards)
+assert zeropp["backward all_to_all over dp of int4"][1] == H * M * 4 * sum(divided(n, GRADIENT_BLOCK) + divided(n, 8) for n in shards)
 assert total(zeropp, "dp", "backward all_gather") == 0 and total(zeropp, "fsdp") == 0
 rest = [zeropp[f"{row} over dp of bfloat16"][1] - far * vectors / 2 for row in ("forward all_gather", "backward reduce_scatter")]
 assert all(0 <= each <= padding for each in rest), rest
