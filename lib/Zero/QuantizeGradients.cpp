@@ -90,8 +90,8 @@ private:
       return success();
     return compressing->emitError()
            << "--zero-quantized-gradients: does not go with an optimizer that sums momenta with a "
-              "bit per element: after its first steps it sums no gradients, and in these its "
-              "variance needs exact ones";
+              "bit per element: its variance is made in its first steps alone, of exact gradients, "
+              "and after them it sums momenta over dp in place of gradients";
   }
 
   void mark(ArrayRef<zero::ReduceScatterOp> scatters) {

@@ -1,4 +1,4 @@
-"""check_one_bit.py GOLDEN RANKS < OUTPUT: compares what partita_rt_one_bit printed with test/Golden/onebit_adam.json or zero_one_adam.json."""
+"""check_one_bit.py GOLDEN RANKS < OUTPUT: compares what partita_rt_one_bit printed with GOLDEN: onebit_adam.json, onebit_lamb.json or zero_one_adam.json of test/Golden."""
 import json
 import sys
 

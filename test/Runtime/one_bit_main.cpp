@@ -5,6 +5,7 @@
 //     partita_rt_one_bit RANKS zero-one results of 0/1 Adam
 //     partita_rt_one_bit RANKS lamb     results of 1-bit LAMB
 //     partita_rt_one_bit RANKS exact    in the warm-up, a sum has allReduce's bits
+//     partita_rt_one_bit RANKS many     a hash of the sums of many elements, and the bytes sent
 //     partita_rt_one_bit RANKS spoilt   a rank's NaN in one tensor: all values NaN, all errors kept
 
 #include "common/mesh/launch.h"

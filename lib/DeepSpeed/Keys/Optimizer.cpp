@@ -29,7 +29,9 @@ static constexpr Key kOptimizerRows[] = {
      "--weight-decay: applies to parameters with two or more dimensions (not norms, not biases), "
      "as in the groups of Hugging Face's Trainer",
      "--weight-decay, else 0"},
-    {"optimizer.params.bias_correction", boolean, "true", Obeyed, "false: --no-bias-correction"},
+    {"optimizer.params.bias_correction", boolean, "true", Obeyed,
+     "false: --no-bias-correction. Without effect for OneBitAdam, OneBitLamb and "
+     "ZeroOneAdam, as in DeepSpeed; --bias-correction corrects the biases of the two Adams"},
     {"optimizer.params.adam_w_mode", boolean, "true", Obeyed,
      "for Adam: false adds the decay to the gradient (--optimizer adam)"},
     {"optimizer.params.torch_adam", boolean, "false", NoEffect,
@@ -237,7 +239,7 @@ static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool se
 /// Sets what the 1-bit optimizers have besides Adam's or Lamb's parameters.
 static bool resolveOneBit(Resolver &r, const Type &type) {
   constexpr StringLiteral corrects = "optimizer.params.bias_correction";
-  r.idle(corrects, r.word(kType) + " corrects no biases, whatever it says");
+  r.idle(corrects, r.word(kType) + " corrects no bias in DeepSpeed either");
   if (type.name == "OneBitLamb" &&
       (!resolveLamb(r) || !resolveNumber(r, "coeff_beta", "coeff-beta", "", "0.9") ||
        !resolveBounds(r, kFactorMin, kFactorMax, "factor-bounds") ||
