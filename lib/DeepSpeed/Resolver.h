@@ -34,6 +34,8 @@ bool collectKeys(const Document &document, GivenKeys &given);
 
 /// Returns why there is no optimizer of this name; "" if there is one.
 std::string optimizerProblem(llvm::StringRef name);
+/// Does the optimizer that DeepSpeed calls so sum momenta with a bit per element?
+bool sumsMomenta(llvm::StringRef name);
 
 /// Converts an option's text to the JSON value of a key.
 std::string jsonOf(llvm::StringRef path, llvm::StringRef text);

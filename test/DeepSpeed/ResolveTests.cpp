@@ -311,6 +311,10 @@ TEST(Combinations, Options) {
           "accumulate-type"),
       "float32");
   EXPECT_EQ(plan(R"({"fp16": {"enabled": true, "loss_scale": 128}})", "loss-scale"), "128");
+  EXPECT_EQ(plan(R"({"bf16": {"enabled": true}})", "loss-scale"), "1");
+  EXPECT_EQ(
+      plan(R"({"bf16": {"enabled": true}, "optimizer": {"type": "onebitadam"}})", "loss-scale"),
+      "");
   EXPECT_EQ(plan(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 100}})",
                  "prefetch-bytes"),
             "400");

@@ -138,6 +138,11 @@ static const Type *findType(StringRef name) {
   return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
 }
 
+bool partita::config::sumsMomenta(StringRef name) {
+  const Type *type = findType(name);
+  return type && type->params.contains("comm_backend_name");
+}
+
 std::string partita::config::optimizerProblem(StringRef said) {
   if (findType(said))
     return {};
@@ -289,7 +294,7 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (is_contained(known, "comm_backend_name")) {
+  if (sumsMomenta(type->name)) {
     if (!resolveOneBit(r, *type))
       return false;
   } else if (is_contained(known, corrects.rsplit('.').second) &&

@@ -17,7 +17,8 @@ static constexpr Key kPrecisionRows[] = {
      "gradients are added up where the backward pass makes them"},
     {"bf16.check_grad_overflow", boolean, "true", Obeyed,
      "--loss-scale 1: an update with infinities or NaNs is skipped (the "
-     "documentation's name for it, check_overflow, is read too)"},
+     "documentation's name for it, check_overflow, is read too); false if absent beside OneBitAdam, "
+     "OneBitLamb and ZeroOneAdam, whose momenta have no loss scale"},
     {"bf16.bf16_master_weights_and_grads", boolean, "false", Refused,
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
     {"bf16.bf16_optimizer_states", boolean, "false", Refused,
@@ -140,6 +141,9 @@ static bool resolveScaling(Resolver &r) {
   constexpr StringLiteral check = "bf16.check_grad_overflow";
   if (bool checks = r.flag(check); r.precision != "bfloat16")
     r.idle(check, "bf16 is not enabled");
+  else if (std::string optimizer = r.word("optimizer.type");
+           !r.has(check) && sumsMomenta(optimizer) && !r.commandLine("loss-scale"))
+    r.value(check, "false", optimizer + ", whose momenta have no loss scale");
   else if (checks && !r.commandLine("loss-scale") && !r.set(check, "loss-scale", "1"))
     return false;
   if (!isHalf)

@@ -47,6 +47,13 @@ Issued Issued::since(const Issued &before) const {
   return more;
 }
 
+Steps stepsLike(const Stage &stage, int64_t step) {
+  for (const CensusEntry &entry : stage.census) // one program has one optimizer
+    if (const ExactSteps &exact = entry.steps.exact; entry.steps.part != Steps::All)
+      return {exact.contains(step) ? Steps::Exact : Steps::Others, exact};
+  return {};
+}
+
 int64_t endOfPhase(const Stage &stage, int64_t step) {
   int64_t end = INT64_MAX;
   for (const CensusEntry &entry : stage.census)

@@ -36,6 +36,8 @@ MessageCount announcedMessages(const Stage &stage, int channel);
 /// transfers.
 /// `number` is that of the update that the step makes.
 void checkCensus(const Rank &rank, const Issued &step, int64_t number);
+/// Returns the steps that issue the same as this update: all of them, but for optimizers with exact steps.
+Steps stepsLike(const Stage &stage, int64_t step);
 /// Returns the last update, from this one on, until which all steps issue the same.
 int64_t endOfPhase(const Stage &stage, int64_t step);
 void checkMessages(const Rank &rank, const Issued &step);

@@ -17,7 +17,7 @@ void writeLine(const char *label, const std::string &text) {
   std::printf("%-14s %s\n", label, text.c_str());
 }
 
-void printCollectives(const Rank &rank, const Issued &step) {
+void printCollectives(const Rank &rank, const Issued &step, const Steps &steps) {
   bool any = false;
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds; ++kind) {
@@ -27,11 +27,14 @@ void printCollectives(const Rank &rank, const Issued &step) {
       writeLine(any ? "" : "collectives",
                 grouped(issued.calls) + " " + nameOf(CollectiveKind(kind)) + " over " + name +
                     " (" + std::to_string(group.ranks) + " ranks), " + grouped(issued.bytes) +
-                    " bytes per step and rank" + ofStage(*rank.program, rank.stageNumber));
+                    " bytes per step and rank" + ofStage(*rank.program, rank.stageNumber) +
+                    steps.text());
       any = true;
     }
   if (!any)
     writeLine("collectives", "none");
+  if (steps.part != Steps::All)
+    writeLine("", "other steps send other collectives; --census lists both");
 }
 
 void printMessages(const Rank &rank, const Issued &step) {

@@ -85,6 +85,7 @@ struct Loop {
   int interruptedBy = 0;      ///< the signal after which training ends
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
+  Steps stepsLikeFirst;            ///< and which steps do
 
   Loop(Rank &rank, const Session &session, const ResumePoint *resumed)
       : rank(rank), session(session), startStep(resumed ? resumed->info.step : 0),
@@ -255,6 +256,7 @@ void Loop::step(int64_t number) {
   }
   if (first) {
     firstStep = Issued(rank).since(*before);
+    stepsLikeFirst = stepsLike(*rank.stage, rank.update);
     checkMessages(rank, *firstStep);
     compareEnds(rank);
     checkTransfers(rank, firstStep->transfers);
@@ -431,7 +433,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
-    printCollectives(rank, *firstStep);
+    printCollectives(rank, *firstStep, stepsLikeFirst);
     printOverlap(reduced); // one of the lines on collectives
     printMessages(rank, *firstStep);
     printTransfers(firstStep->transfers);
