@@ -9,13 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <csignal>
-#include <poll.h>
 #include <regex>
-#include <sys/socket.h>
 #include <sys/time.h>
-#include <thread>
 
 namespace partita_rt::processes {
 namespace {
@@ -292,98 +288,6 @@ TEST(Rendezvous, ARankThatIsToldOfALossEndsByIt) {
   EXPECT_EQ(all[2].code, kFailedWhileTraining);
 }
 
-/// Ranks of a host that is gone do not answer, and cost no time each.
-TEST(Succession, AsksAllRanksAtOnce) {
-  Socket silent = listenOn(0), lives = listenOn(0);
-  std::vector<Peer> peers(10);
-  for (Peer &peer : peers) {
-    peer.address = "127.0.0.1";
-    peer.port = portOf(silent);
-  }
-  auto begin = Clock::now();
-  EXPECT_FALSE(anotherSpeaks(peers, 9, "run", "message"));
-  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(2500));
-  peers[8].port = portOf(lives);
-  OwnPort port(std::move(lives), "run");
-  std::atomic<bool> isOver{false};
-  std::vector<Frame> said;
-  std::thread other([&] {
-    while (!isOver)
-      for (const Frame &frame : port.serve())
-        said.push_back(frame);
-  });
-  EXPECT_TRUE(anotherSpeaks(peers, 9, "run", "message"));
-  EXPECT_FALSE(anotherSpeaks(peers, 9, "another run", "message"));
-  tellOver(peers, 0, "run");
-  usleep(200'000);
-  isOver = true;
-  other.join();
-  ASSERT_EQ(said.size(), 2u);
-  EXPECT_EQ(said[0].kind, FrameKind::Lost);
-  EXPECT_EQ(said[0].text, "message");
-  EXPECT_EQ(said[1].kind, FrameKind::Over);
-}
-
-/// While files are read, a gather waits for longer than the time-out, and says for how long.
-TEST(Hub, SaysHowLongItHasWaited) {
-  std::vector<Frame> sent;
-  std::vector<Peer> peers(4);
-  peers[0].name = "rank 0";
-  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
-  RankPosition reads;
-  reads.phase = Phase::SetUp;
-  hub.setPosition(&reads);
-  auto now = Clock::now();
-  hub.handle(1, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
-  hub.handle(2, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
-  hub.handle(3, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
-  for (int second : {1, 3, 1790, 1801, 1802})
-    hub.tick(now + std::chrono::seconds(second));
-  ASSERT_FALSE(sent.empty());
-  EXPECT_NE(sent.back().text.find("waited 1800 s at weights for rank 0"), std::string::npos)
-      << sent.back().text;
-}
-
-TEST(Hub, NamesFewOfManyThatWait) {
-  std::vector<Frame> sent;
-  std::vector<Peer> peers(30);
-  for (size_t r = 0; r < peers.size(); ++r)
-    peers[r].name = "rank " + std::to_string(r);
-  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
-  auto now = Clock::now();
-  hub.closed(7, now);
-  hub.tick(now += std::chrono::milliseconds(100));
-  for (int rank = 0; rank < 30; ++rank)
-    if (rank != 7)
-      hub.handle(rank, {FrameKind::Answer, 0, "waits"}, now);
-  ASSERT_EQ(sent.back().kind, FrameKind::EndByLostRank);
-  std::string more = "; " + std::to_string(29 - kNamedWaiters) + " more ranks wait";
-  EXPECT_NE(sent.back().text.find(more), std::string::npos) << sent.back().text;
-}
-
-TEST(Hub, SaysWhichRanksHaveEnded) {
-  std::vector<Frame> sent;
-  Hub hub(std::vector<Peer>(4), 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
-  auto now = Clock::now();
-  hub.handle(1, {FrameKind::Goodbye, 0, ""}, now);
-  hub.handle(3, {FrameKind::Goodbye, 0, ""}, now);
-  hub.handle(0, {FrameKind::Gather, 1, pack({"the end", ""})}, now);
-  hub.tick(now + std::chrono::seconds(1));
-  ASSERT_EQ(sent.back().kind, FrameKind::End);
-  EXPECT_NE(sent.back().text.find("waits at the end for ranks 1, 3, which have ended"),
-            std::string::npos)
-      << sent.back().text;
-}
-
 /// Expects that all of three ranks ended with code 1, and that one printed a line with these words.
 void expectOneLine(const std::vector<Ended> &all, const std::string &words) {
   std::string text = textOf(all);
@@ -518,65 +422,6 @@ TEST_F(Patience, ARankThatIsLateEndsAll) {
                      " within 1 s: Connection refused");
 }
 
-/// Connects, sends the text, and returns the answer until the other end closes.
-std::string talk(int port, const std::string &text) {
-  std::string problem, answer;
-  Socket socket;
-  while (!socket.isOpen())
-    socket = connectTo("127.0.0.1", port, 1, problem);
-  (void)!write(socket.get(), text.data(), text.size());
-  char buffer[512];
-  pollfd wait{socket.get(), POLLIN, 0};
-  while (poll(&wait, 1, 300) > 0) {
-    ssize_t n = read(socket.get(), buffer, sizeof(buffer));
-    if (n <= 0)
-      break;
-    answer.append(buffer, size_t(n));
-  }
-  return answer;
-}
-
-/// Returns the greeting of a rank of another run.
-std::string foreignHello() {
-  Greeting greeting = greetingOf(environmentOf(1, 2, 1), 0);
-  greeting.run = "yesterday's";
-  std::string text = textOf(greeting), frame(9, 0);
-  frame[0] = char(text.size());
-  frame[1] = char(text.size() >> 8);
-  frame[4] = FrameKind::Hello;
-  return frame + text;
-}
-
-TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
-  int port = freePort();
-  auto all = runRanks(3, [&](int rank) {
-    if (rank == 2) { // the strangers, before rank 1 arrives
-      std::string huge = {char(0xff), char(0xff), char(0xff), char(0xff), FrameKind::Hello,
-                          0,          0,          0,          0};
-      for (const std::string &text : {std::string("GET / HTTP/1.1\r\n\r\n"), huge,
-                                      std::string(20000, 'x'), std::string(1, 0), std::string()})
-        talk(port, text);
-      std::string answer = talk(port, foreignHello());
-      if (answer.find("this is rank 0 of another run") == std::string::npos)
-        throw std::runtime_error("not refused: " + answer);
-      Rendezvous ranks(environmentOf(1, 2, port), "test");
-      ranks.barrier("the end");
-    } else if (rank == 1) { // finds only rank 0 of another run
-      setenv("PARTITA_RT_TIMEOUT", "1", 1);
-      LaunchEnvironment environment = environmentOf(1, 2, port);
-      environment.run = "another";
-      Rendezvous ranks(environment, "test");
-    } else {
-      Rendezvous ranks(environmentOf(0, 2, port), "test");
-      ranks.barrier("the end");
-    }
-  });
-  EXPECT_EQ(all[0].code, 0) << all[0].text;
-  EXPECT_EQ(all[2].code, 0) << all[2].text;
-  EXPECT_EQ(all[1].code, 1);
-  EXPECT_NE(all[1].text.find("has not found rank 0 at 127.0.0.1:"), std::string::npos);
-}
-
 TEST(Rendezvous, TakesTheFirstFreePort) {
   Socket taken = listenOn(0); // accepts connections without answering
   int free = freePort();
@@ -591,18 +436,6 @@ TEST(Rendezvous, TakesTheFirstFreePort) {
   expectEnd(all, "rank 0 cannot listen on port " + std::to_string(portOf(taken)) +
                      ": Address already in use; another run may have it: choose another "
                      "MASTER_PORT");
-}
-
-TEST(Wire, TextsThatAreNotWhatPackMakesAreErrors) {
-  std::string packed = pack({"a", "", "bcd"});
-  EXPECT_EQ(unpack(packed, 3), (std::vector<std::string>{"a", "", "bcd"}));
-  EXPECT_THROW(unpack(packed, 2), std::exception);
-  EXPECT_THROW(unpack(packed, 4), std::exception);
-  EXPECT_THROW(unpack(packed + "x", 3), std::exception);
-  for (size_t n = 0; n < packed.size(); ++n)
-    EXPECT_THROW(unpack(packed.substr(0, n), 3), std::exception);
-  packed[3] = char(0x7f);
-  EXPECT_THROW(unpack(packed, 3), std::exception);
 }
 
 } // namespace

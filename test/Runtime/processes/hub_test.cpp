@@ -1,0 +1,123 @@
+// What rank 0 says of the others, who succeeds it, and how frames carry texts.
+
+#include "common/watch/rank_position.h"
+#include "processes/hub.h"
+#include "processes/succession.h"
+#include "processes/wire.h"
+
+#include <atomic>
+#include <gtest/gtest.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+namespace partita_rt::processes {
+namespace {
+
+/// Ranks of a host that is gone do not answer, and cost no time each.
+TEST(Succession, AsksAllRanksAtOnce) {
+  Socket silent = listenOn(0), lives = listenOn(0);
+  std::vector<Peer> peers(10);
+  for (Peer &peer : peers) {
+    peer.address = "127.0.0.1";
+    peer.port = portOf(silent);
+  }
+  auto begin = Clock::now();
+  EXPECT_FALSE(anotherSpeaks(peers, 9, "run", "message"));
+  EXPECT_LT(Clock::now() - begin, std::chrono::milliseconds(2500));
+  peers[8].port = portOf(lives);
+  OwnPort port(std::move(lives), "run");
+  std::atomic<bool> isOver{false};
+  std::vector<Frame> said;
+  std::thread other([&] {
+    while (!isOver)
+      for (const Frame &frame : port.serve())
+        said.push_back(frame);
+  });
+  EXPECT_TRUE(anotherSpeaks(peers, 9, "run", "message"));
+  EXPECT_FALSE(anotherSpeaks(peers, 9, "another run", "message"));
+  tellOver(peers, 0, "run");
+  usleep(200'000);
+  isOver = true;
+  other.join();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[0].kind, FrameKind::Lost);
+  EXPECT_EQ(said[0].text, "message");
+  EXPECT_EQ(said[1].kind, FrameKind::Over);
+}
+
+/// While files are read, a gather waits for longer than the time-out, and says for how long.
+TEST(Hub, SaysHowLongItHasWaited) {
+  std::vector<Frame> sent;
+  std::vector<Peer> peers(4);
+  peers[0].name = "rank 0";
+  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
+    if (rank == 0)
+      sent.push_back(frame);
+  });
+  RankPosition reads;
+  reads.phase = Phase::SetUp;
+  hub.setPosition(&reads);
+  auto now = Clock::now();
+  hub.handle(1, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
+  hub.handle(2, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
+  hub.handle(3, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
+  for (int second : {1, 3, 1790, 1801, 1802})
+    hub.tick(now + std::chrono::seconds(second));
+  ASSERT_FALSE(sent.empty());
+  EXPECT_NE(sent.back().text.find("waited 1800 s at weights for rank 0"), std::string::npos)
+      << sent.back().text;
+}
+
+TEST(Hub, NamesFewOfManyThatWait) {
+  std::vector<Frame> sent;
+  std::vector<Peer> peers(30);
+  for (size_t r = 0; r < peers.size(); ++r)
+    peers[r].name = "rank " + std::to_string(r);
+  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
+    if (rank == 0)
+      sent.push_back(frame);
+  });
+  auto now = Clock::now();
+  hub.closed(7, now);
+  hub.tick(now += std::chrono::milliseconds(100));
+  for (int rank = 0; rank < 30; ++rank)
+    if (rank != 7)
+      hub.handle(rank, {FrameKind::Answer, 0, "waits"}, now);
+  ASSERT_EQ(sent.back().kind, FrameKind::EndByLostRank);
+  std::string more = "; " + std::to_string(29 - kNamedWaiters) + " more ranks wait";
+  EXPECT_NE(sent.back().text.find(more), std::string::npos) << sent.back().text;
+}
+
+TEST(Hub, SaysWhichRanksHaveEnded) {
+  std::vector<Frame> sent;
+  Hub hub(std::vector<Peer>(4), 1, [&](int rank, const Frame &frame) {
+    if (rank == 0)
+      sent.push_back(frame);
+  });
+  auto now = Clock::now();
+  hub.handle(1, {FrameKind::Goodbye, 0, ""}, now);
+  hub.handle(3, {FrameKind::Goodbye, 0, ""}, now);
+  hub.handle(0, {FrameKind::Gather, 1, pack({"the end", ""})}, now);
+  hub.tick(now + std::chrono::seconds(1));
+  ASSERT_EQ(sent.back().kind, FrameKind::End);
+  EXPECT_NE(sent.back().text.find("waits at the end for ranks 1, 3, which have ended"),
+            std::string::npos)
+      << sent.back().text;
+}
+
+TEST(Wire, TextsThatAreNotWhatPackMakesAreErrors) {
+  std::string packed = pack({"a", "", "bcd"});
+  EXPECT_EQ(unpack(packed, 3), (std::vector<std::string>{"a", "", "bcd"}));
+  EXPECT_THROW(unpack(packed, 2), std::exception);
+  EXPECT_THROW(unpack(packed, 4), std::exception);
+  EXPECT_THROW(unpack(packed + "x", 3), std::exception);
+  for (size_t n = 0; n < packed.size(); ++n)
+    EXPECT_THROW(unpack(packed.substr(0, n), 3), std::exception);
+  packed[3] = char(0x7f);
+  EXPECT_THROW(unpack(packed, 3), std::exception);
+}
+
+} // namespace
+} // namespace partita_rt::processes
