@@ -53,6 +53,9 @@ inline Clock::duration heartbeatEvery(double timeout) {
 
 /// "rank 2 (host gpu-3, process 4711)".
 std::string nameOf(const std::vector<Peer> &peers, int rank);
+/// Does the other process run, on the host of this one? Hosts that share a name, and show each other's processes, still have addresses of
+/// their own. False if that is not known.
+bool runsBeside(const Peer &peer, const Peer &own);
 
 class Hub {
 public:

@@ -5,11 +5,11 @@
 #include "common/start_marks.h"
 #include "common/temporary_file.h"
 #include "common/watch/flight.h"
+#include "partita_rt/signal_masks.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace partita_rt::processes {
 
 //===-- The end of a process ----------------------------------------------------------------===//
 
-void endProcess(const Ending &ending, const std::string &message, bool speaks) {
+void endProcess(const FailureExit &ending, const std::string &message, bool speaks) {
   if (speaks)
     printLastLine(ending.name, message);
   else
@@ -47,15 +47,8 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
 
 //===-- Functions for the process -----------------------------------------------------------===//
 
-/// On the calling thread.
-static void blockSignals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
-}
-
 Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, Socket listener,
-                 Ending itsEnding)
+                 FailureExit itsEnding)
     : rank(rank), timeout(timeout), run(std::move(itsRun)), known(std::move(joined.peers)),
       connections(std::move(joined.connections)), port(std::move(listener), run),
       clock(OwnClock::longest(timeout)), ending(std::move(itsEnding)) {
@@ -317,7 +310,9 @@ std::string Monitor::lostRankText(const std::string &mine, double seconds) const
   std::string name = nameOf(known, 0);
   if (!mine.empty() && ofRankZero.beats == 0)
     return mine + "; " + name + " does not answer";
-  return stoppedText(name, seconds, positionOfRankZero()) + (mine.empty() ? "" : "; " + mine);
+  return silentText(name, runsBeside(known[0], known[size_t(rank)]), seconds,
+                    positionOfRankZero()) +
+         (mine.empty() ? "" : "; " + mine);
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported
@@ -357,7 +352,7 @@ void Monitor::takeOver(const std::string &message) {
       return;
     if (another)
       end("", false);
-    Ending last;
+    FailureExit last;
     {
       std::lock_guard<std::mutex> lock(mutex);
       last = ending;
@@ -382,7 +377,7 @@ void Monitor::end(const std::string &message, bool speaks) {
       break;
     usleep(10'000);
   }
-  Ending last;
+  FailureExit last;
   {
     std::lock_guard<std::mutex> lock(mutex);
     last = ending;

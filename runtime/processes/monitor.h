@@ -16,20 +16,21 @@
 
 namespace partita_rt::processes {
 
-/// How the process ends because of a failure.
-struct Ending {
+/// What a process does when it exits because of a failure.
+struct FailureExit {
   std::string name;                                ///< the beginning of the message
   std::function<void()> abort;                     ///< limited to a few seconds
   std::function<void(const std::string &)> record; ///< writes what the rank did last
 };
 /// Prints "NAME: error: MESSAGE" if `speaks`, aborts, and exits with failureStatus() (common/start_marks.h).
-[[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
+[[noreturn]] void endProcess(const FailureExit &ending, const std::string &message, bool speaks);
 
 class Monitor {
 public:
   /// Waits this many seconds for other ranks. `run`: the start's name, which no other start has. Ranks that have lost rank 0 reach
   /// this process through `listener`.
-  Monitor(int rank, Joined joined, double timeout, std::string run, Socket listener, Ending ending);
+  Monitor(int rank, Joined joined, double timeout, std::string run, Socket listener,
+          FailureExit ending);
   /// Says goodbye, and waits until all ranks have.
   ~Monitor();
 
@@ -101,7 +102,7 @@ private:
   std::map<uint32_t, std::vector<std::string>> gathered;
   std::string reported; ///< the process's last words, unless rank 0 says otherwise
   std::atomic<bool> farewell{false};
-  Ending ending;
+  FailureExit ending;
   std::function<std::string(const std::string &)> answer;
 
   std::thread successor; ///< started by `thread` if rank 0 is lost

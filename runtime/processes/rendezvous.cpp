@@ -12,7 +12,7 @@ namespace partita_rt::processes {
 
 Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name,
                        double timeout, const std::function<std::string(int rank)> &rankName)
-    : environment(itsEnvironment), self(environment.rank), ending(std::make_unique<Ending>()) {
+    : environment(itsEnvironment), self(environment.rank), ending(std::make_unique<FailureExit>()) {
   ending->name = name;
   if (environment.ranks == 1) {
     alone = {greetingOf(environment, 0).peer};

@@ -63,7 +63,7 @@ enum class Cause : uint8_t {
 constexpr char kWhereAreYou[] = "where are you";
 
 class Monitor;
-struct Ending;
+struct FailureExit;
 
 class Rendezvous {
 public:
@@ -128,10 +128,10 @@ public:
 
 private:
   LaunchEnvironment environment;
-  int self;                         ///< the process's rank
-  std::vector<Peer> alone;          ///< if the run has one rank
-  std::unique_ptr<Ending> ending;   ///< likewise
-  std::unique_ptr<Monitor> monitor; ///< if it has several
+  int self;                            ///< the process's rank
+  std::vector<Peer> alone;             ///< if the run has one rank
+  std::unique_ptr<FailureExit> ending; ///< likewise
+  std::unique_ptr<Monitor> monitor;    ///< if it has several
 };
 
 } // namespace partita_rt::processes

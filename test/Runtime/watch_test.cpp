@@ -48,6 +48,23 @@ struct Ranks {
   double now = 0;
 };
 
+/// Its heartbeat's thread does not get a processor, for example.
+TEST(Watch, AProcessThatRunsIsSlowNotStopped) {
+  Ranks ranks(3);
+  ranks.watch.setRuns([](int rank) { return rank == 1; });
+  EXPECT_EQ(ranks.pass(5, {0, 1, 2}), "");
+  EXPECT_EQ(
+      ranks.pass(20, {0, 2}, 1),
+      "rank 1 (host here, process 101) is slow: its process runs, but it has sent no "
+      "heartbeat for 10 s, so its host is overloaded, or --timeout too short for it; it was in step "
+      "0 (data)");
+  Ranks stopped(3);
+  stopped.watch.setRuns([](int rank) { return rank == 1; });
+  EXPECT_EQ(stopped.pass(5, {0, 1, 2}), "");
+  EXPECT_EQ(stopped.pass(20, {0, 1}, 2).substr(0, 43),
+            "rank 2 (host here, process 102) has stopped");
+}
+
 TEST(Watch, RanksThatMoveAreLeftAlone) {
   Ranks ranks(2);
   EXPECT_EQ(ranks.pass(100, {0, 1}), "");

@@ -173,14 +173,21 @@ std::string waitText(const RankPosition &position) {
   return position.waitsFor == RankPosition::kNoWait ? "" : "waits in " + readText(position.wait);
 }
 
-/// "it was last seen, 0.4 s before, "; `seconds`: below 0 if that is not known.
-static void appendLastSeen(FixedText &text, double seconds) {
-  text << "it was last seen";
+static void appendWas(FixedText &text, const RankPosition &position, double seconds) {
+  text << "was";
+  if (!position.isCopy)
+    return;
+  text << " last seen";
   if (seconds >= 0) {
     auto tenths = int64_t(seconds * 10);
     text << ", " << tenths / 10 << "." << tenths % 10 << " s before,";
   }
-  text << " ";
+}
+
+std::string wasText(const RankPosition &position, double seconds) {
+  FixedText text;
+  appendWas(text, position, seconds);
+  return text.get();
 }
 
 void appendDeath(FixedText &text, const char *name, const RankPosition *position, double seconds) {
@@ -192,14 +199,12 @@ void appendDeath(FixedText &text, const char *name, const RankPosition *position
   bool waited = position->waitsFor != RankPosition::kNoWait;
   if (where.isEmpty() && !waited)
     return;
-  text << "; ";
+  text << "; it ";
   if (where.isEmpty())
-    text << "it waited in ";
-  else if (position->isCopy)
-    appendLastSeen(text, seconds);
+    text << "waited in";
   else
-    text << "it was ";
-  text << where.get();
+    appendWas(text, *position, seconds);
+  text << " " << where.get();
   if (!waited)
     return;
   if (!where.isEmpty())

@@ -102,6 +102,8 @@ void appendWhere(FixedText &text, const RankPosition &position);
 /// "waits in all_reduce #3 (...) for gradients for rank 2"; "" if it does not wait.
 std::string waitText(const RankPosition &position);
 
+/// "was"; of a copy "was last seen" or, `seconds` after its last heartbeat, if that is known, "was last seen, 0.4 s before,".
+std::string wasText(const RankPosition &position, double seconds = -1);
 /// "rank 2 (host gpu-3, process 4711) died; it was in step 12 (backward, layer 7), and waited in
 /// all_reduce #3 (...) for rank 0". Of a copy: "it was last seen, 0.4 s before, in step 12 ...";
 /// `seconds`: since its last heartbeat, below 0 if that is not known. `position` may be null.

@@ -29,22 +29,31 @@ static std::string secondsText(double value) {
   return format(value < 10 ? "%.1f" : "%.0f", value) + " s";
 }
 
-static std::string positionText(const RankPosition &position, const char *is) {
+static std::string positionText(const RankPosition &position, const std::string &is) {
   std::string where = whereText(position), wait = waitText(position);
   if (where.empty() && wait.empty())
     return "";
-  return std::string("; it ") + (where.empty() ? wait : is + (" " + where)) +
+  return std::string("; it ") + (where.empty() ? wait : is + " " + where) +
          (where.empty() || wait.empty() ? "" : ", and " + wait);
 }
 
 std::string positionText(const RankPosition &position) { return positionText(position, "is"); }
 
 std::string lastPositionText(const RankPosition &position) {
-  return positionText(position, position.isCopy ? "was last seen" : "was");
+  return positionText(position, wasText(position));
 }
 
 std::string stoppedText(const std::string &name, double seconds, const RankPosition &position) {
   return name + " has stopped: no heartbeat from its process for " + secondsText(seconds) +
+         lastPositionText(position);
+}
+
+std::string silentText(const std::string &name, bool runs, double seconds,
+                       const RankPosition &position) {
+  if (!runs)
+    return stoppedText(name, seconds, position);
+  return name + " is slow: its process runs, but it has sent no heartbeat for " +
+         secondsText(seconds) + ", so its host is overloaded, or --timeout too short for it" +
          lastPositionText(position);
 }
 
@@ -114,7 +123,7 @@ std::string Watch::silenceOf(int rank, const RankPosition *position, double now,
                              double timeout) const {
   const Seen &seen = ranks[size_t(rank)];
   return position && seen.known && isSilent(seen, now, timeout)
-             ? stoppedText(names[size_t(rank)], now - seen.beatAt, *position)
+             ? silentText(rank, now - seen.beatAt, *position)
              : "";
 }
 
@@ -133,7 +142,7 @@ std::string Watch::look(const std::vector<const RankPosition *> &positions, doub
       continue;
     if (r != self && now - seen.beatAt > timeout) {
       found = r;
-      return stoppedText(names[size_t(r)], now - seen.beatAt, *position) + waitersOf(r, positions);
+      return silentText(r, now - seen.beatAt, *position) + waitersOf(r, positions);
     }
     isOneSilent |= r != self && isSilent(seen, now, timeout);
     double most = takesLong(position->phase) ? longSeconds(timeout) : timeout;

@@ -1,7 +1,7 @@
 // Finds the rank that no longer makes progress, by what all ranks publish (rank_position.h). No
 // thread, no socket: whoever has a view of the ranks' positions calls it every few tenths of a second.
 //
-// A rank has stopped if its process sends no heartbeat, is stuck if that lives but the rank stays
+// A rank has stopped if its process sends no heartbeat, is slow if that is known to run nevertheless, is stuck if that lives but the rank stays
 // at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
 // is none of these: the one for which it waits, and so on, is.
 
@@ -12,6 +12,7 @@
 #include "partita_rt/own_clock.h"
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +33,9 @@ std::string positionText(const RankPosition &position);
 std::string lastPositionText(const RankPosition &position);
 /// "rank 2 (...) has stopped: no heartbeat from its process for 12 s; it was in step 3 (forward)".
 std::string stoppedText(const std::string &name, double seconds, const RankPosition &position);
+/// The same of one that may run: "rank 2 (...) is slow: its process runs, but it has sent no heartbeat for 12 s, ...".
+std::string silentText(const std::string &name, bool runs, double seconds,
+                       const RankPosition &position);
 
 class Watch {
 public:
@@ -39,10 +43,13 @@ public:
   Watch(std::vector<std::string> names, int self) : names(std::move(names)), self(self) {
     ranks.resize(this->names.size());
   }
+  /// `runs`: does the process of a rank run, as far as its host says? If it is silent, it is then slow, not stopped: the machine may
+  /// have more to do than the time-out allows for. False if that is not known.
+  void setRuns(std::function<bool(int rank)> value) { runs = std::move(value); }
   /// Looks at the positions, by rank; null, or without a heartbeat so far: unknown. `now`: seconds
   /// by an OwnClock. Returns the report on the rank that is the cause; "" if there is none.
   std::string look(const std::vector<const RankPosition *> &positions, double now, double timeout);
-  /// "rank 2 (...) has stopped: no heartbeat ...", if it sends none for longer than these are
+  /// "rank 2 (...) has stopped: no heartbeat ...", or "is slow: ...", if it sends none for longer than these are
   /// apart; "" if it does, or has never sent one.
   std::string silenceOf(int rank, const RankPosition *position, double now, double timeout) const;
   /// The rank of the last report, and those that it names because they wait.
@@ -64,9 +71,13 @@ private:
   int rootOf(int rank, const std::vector<const RankPosition *> &positions) const;
   std::string slowText(const std::vector<const RankPosition *> &positions, double now,
                        double timeout);
+  std::string silentText(int rank, double seconds, const RankPosition &position) const {
+    return partita_rt::silentText(names[size_t(rank)], runs && runs(rank), seconds, position);
+  }
   std::string waitersOf(int rank, const std::vector<const RankPosition *> &positions);
 
   std::vector<std::string> names;
+  std::function<bool(int)> runs; ///< may be null
   std::vector<Seen> ranks;
   int self, found = -1;
   std::set<int> told;

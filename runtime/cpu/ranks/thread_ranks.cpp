@@ -29,10 +29,10 @@ namespace {
 /// The end of ranks that are threads. A rank that fails waits here for the others, which stop at
 /// their next wait. A rank that never arrives, for example because its read of a file hangs, must
 /// not hold the message back: the process then ends without it.
-class Ending {
+class ThreadsEnd {
 public:
-  Ending(const Program &program, const FailureFlag &failure, int ranks,
-         const std::vector<RankChannels> &channels)
+  ThreadsEnd(const Program &program, const FailureFlag &failure, int ranks,
+             const std::vector<RankChannels> &channels)
       : program(program), failure(failure), channels(channels), running(ranks) {}
 
   void arrive(bool failed) {
@@ -119,7 +119,7 @@ std::string runThreads(const Program &program, const RunOptions *options,
       return std::string("rank 0: the thread that watches the ranks cannot be started: ") +
              error.what() + addressSpaceText();
     }
-  Ending ending(program, failure, ranks, channels);
+  ThreadsEnd ending(program, failure, ranks, channels);
   auto guarded = [&](Rank &rank) {
     bool failed = false;
     try {

@@ -7,9 +7,9 @@
 #include "common/temporary_file.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/machine.h"
+#include "partita_rt/signal_masks.h"
 
 #include <algorithm>
-#include <csignal>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -107,11 +107,14 @@ void Watcher::sendHeartbeats() {
 }
 
 void Watcher::loop() {
-  sigset_t all; // for the rank's own thread
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  blockSignals(); // they are for the rank's own thread
   int self = sight.own.size() == 1 ? sight.own[0] : -1;
   Watch watch(sight.names, self);
+  watch.setRuns([this](int rank) {
+    int process = sight.positions[size_t(rank)]->process;
+    bool isLocal = std::find(sight.local.begin(), sight.local.end(), rank) != sight.local.end();
+    return isLocal && process > 0 && !processCannotRun(process);
+  });
   std::vector<const RankPosition *> positions(sight.positions.begin(), sight.positions.end());
   OwnClock clock(OwnClock::longest(timeout));
   double beatAt = 0, lookAt = 0;

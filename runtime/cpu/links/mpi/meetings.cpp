@@ -6,10 +6,10 @@
 #include "common/start_marks.h"
 #include "common/temporary_file.h"
 #include "common/watch/watch.h"
+#include "partita_rt/signal_masks.h"
 #include "partita_rt/timeout.h"
 
 #include <algorithm>
-#include <csignal>
 #include <unistd.h>
 #include <utility>
 
@@ -74,9 +74,7 @@ std::string Meetings::lateText(const char *what, double seconds) const {
 }
 
 void Meetings::loop() {
-  sigset_t all; // for the rank's own thread
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  blockSignals(); // they are for the rank's own thread
   double timeout = kTimeoutSeconds;
   OwnClock clock(0.5);
   uint64_t known = 0;

@@ -14,9 +14,9 @@
 #include "cpu/watch/watcher.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/machine.h"
+#include "partita_rt/signal_masks.h"
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 #include <new>
 #include <unistd.h>
@@ -242,11 +242,8 @@ std::shared_ptr<void> MpiLinks::watch(RankWaits &) {
 
 /// Writes the rank's flight recorder, and lets no launcher's signal end it meanwhile.
 void MpiLinks::writeOwnFlight(const std::string &reason) const {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  SignalsBlocked blocked;
   writeFlight(*flight, self, ownName.c_str(), reason.c_str());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void MpiLinks::fail(const std::string &message) {

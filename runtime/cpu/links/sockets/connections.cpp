@@ -88,9 +88,9 @@ Connections::Connections(processes::Rendezvous &rendezvous, const std::string &a
 
 //===-- One meeting -------------------------------------------------------------------------===//
 
-class Connections::Meeting {
+class Connections::Connector {
 public:
-  Meeting(const Connections &all, const std::set<int> &peers, Streams &streams)
+  Connector(const Connections &all, const std::set<int> &peers, Streams &streams)
       : all(all), self(all.rendezvous.rank()), streams(streams), lobby(all.listener) {
     for (int peer : peers)
       if (!streams.has(peer)) {
@@ -223,7 +223,7 @@ private:
 };
 
 void Connections::connect(const std::set<int> &peers, Streams &streams, double seconds) {
-  Meeting(*this, peers, streams).run(seconds);
+  Connector(*this, peers, streams).run(seconds);
   rendezvous.barrier("connections"); // nothing is sent before, and nobody is asked after
 }
 

@@ -22,7 +22,7 @@ public:
   void connect(const std::set<int> &peers, Streams &streams, double seconds);
 
 private:
-  class Meeting;
+  class Connector;
   processes::Rendezvous &rendezvous;
   processes::Socket listener;
   std::string secret;
