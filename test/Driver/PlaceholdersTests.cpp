@@ -19,7 +19,11 @@ TEST(Placeholders, AreReplacedButForTheShells) {
                                 {"{", "{"},
                                 {"{}", "{}"},
                                 {"{ranks", "{ranks"},
-                                {"{{ranks}}", "{<ranks>}"},
+                                {"{{ranks}}", "{ranks}"},
+                                {"awk '{{print}}' {ranks}", "awk '{print}' <ranks>"},
+                                {"{{ranks} {ranks}}", "{<ranks> <ranks>}"},
+                                {"{{{ranks}}}", "{{ranks}}"},
+                                {"${a:-${b}} {{.Name}} {{a b}}", "${a:-${b}} {{.Name}} {{a b}}"},
                                 {"awk '{print $1}' {a b}", "awk '{print $1}' {a b}"},
                                 {"$ {ranks}", "$ <ranks>"}})
     EXPECT_EQ(replaced(text), expected) << text;
@@ -30,7 +34,8 @@ TEST(Placeholders, AreFound) {
   EXPECT_FALSE(hasPlaceholder("-np ${ranks}", "ranks"));
   EXPECT_FALSE(hasPlaceholder("-np {hosts}", "ranks"));
   EXPECT_EQ(unknownPlaceholder("{ranks} {hosts} ${rank} {rank} {x}"), "rank");
-  EXPECT_EQ(unknownPlaceholder("{ranks} {hosts} ${rank} {1}"), "");
+  EXPECT_EQ(unknownPlaceholder("{ranks} {hosts} ${rank} {1} {{print}}"), "");
+  EXPECT_FALSE(hasPlaceholder("-np {{ranks}}", "ranks"));
 }
 
 } // namespace

@@ -34,7 +34,7 @@ int partita::tool::runMain(Arguments arguments) {
   options.text(
       "launcher", "COMMAND", launcher,
       "the command that starts the program's processes, such as 'mpirun -np {ranks}'; {ranks} is their number, {hosts} "
-      "what --host-discovery names, as mpirun's --host takes it");
+      "what --host-discovery names, as mpirun's --host takes it; {{ranks}} is the text {ranks}");
   options.text(
       "host-discovery", "COMMAND", supervision.hostDiscovery,
       "a command that prints the hosts there are, one per line, as NAME:SLOTS; it is run before each start, "

@@ -5,6 +5,14 @@
 
 using namespace llvm;
 
+/// Returns the name between `open`, with which the text begins, and `close`; "" if there is none.
+static StringRef nameBetween(StringRef open, StringRef text, StringRef close) {
+  if (!text.consume_front(open))
+    return "";
+  StringRef name = text.take_while([](char c) { return isAlpha(c) || c == '_'; });
+  return text.drop_front(name.size()).starts_with(close) ? name : "";
+}
+
 std::string partita::tool::replacePlaceholders(StringRef text,
                                                function_ref<std::string(StringRef)> valueOf) {
   std::string result;
@@ -15,12 +23,15 @@ std::string partita::tool::replacePlaceholders(StringRef text,
     text = text.drop_front(at);
     if (text.empty())
       break;
-    StringRef name = text.drop_front().take_while([](char c) { return isAlpha(c) || c == '_'; });
-    bool isPlaceholder =
-        !isShells && !name.empty() && text.drop_front(1 + name.size()).starts_with("}");
-    size_t size = isPlaceholder ? name.size() + 2 : 1;
-    result += isPlaceholder ? valueOf(name) : text.take_front(size).str();
-    text = text.drop_front(size);
+    StringRef escaped = isShells ? "" : nameBetween("{{", text, "}}");
+    StringRef name = isShells || !escaped.empty() ? "" : nameBetween("{", text, "}");
+    if (!escaped.empty())
+      result += "{" + escaped.str() + "}";
+    else
+      result += name.empty() ? text.take_front().str() : valueOf(name);
+    text = text.drop_front(!escaped.empty() ? escaped.size() + 4
+                           : !name.empty()  ? name.size() + 2
+                                            : 1);
   }
   return result;
 }

@@ -11,8 +11,8 @@ namespace partita::tool {
 
 inline constexpr llvm::StringLiteral kRanksPlaceholder = "ranks", kHostsPlaceholder = "hosts";
 
-/// Returns the text with each {name} replaced by `valueOf(name)`. A name has letters and underscores. ${name} is the
-/// shell's, and stays.
+/// Returns the text with each {name} replaced by `valueOf(name)`. A name has letters and underscores. {{name}} stands for {name} as it is,
+/// such as a script's. ${name} is the shell's, and stays; so does any other brace.
 std::string replacePlaceholders(llvm::StringRef text,
                                 llvm::function_ref<std::string(llvm::StringRef)> valueOf);
 
