@@ -248,6 +248,35 @@ for name, launcher in (("twice", []), ("below", ["--launcher", MPIRUN])):
     errors = twice.communicate(timeout=100)[1]
     assert twice.returncode == -signal.SIGTERM and (folder / "renaming").exists(), (name, twice.returncode, errors)
     assert [path.name for path in (folder / name).iterdir()] == [f"step-{steps(folder / f'{name}.csv')}"], (name, errors)
+# While a supervisor waits for its next start, its folder and its log are its own, though no rank has them.
+hosts, refused = folder / "hosts", []
+hosts.write_text("localhost:2\n")
+def intrude(line):
+    if ": waits up to 10 minutes for hosts" not in line:
+        return
+    owned = ["--checkpoint", str(folder / "waiting"), "--resume", "auto"]
+    try:
+        for words in (["partita", "run", str(folder / "two"), *TRAIN, *owned], ["partita", "run", str(folder / "two"), *TRAIN, *owned, "--max-restarts", "1"],
+                      ["partita", "run", str(folder / "two"), *TRAIN, "--log", str(folder / "waiting.csv")], [str(folder / "two/two"), *TRAIN, *owned]):
+            second = subprocess.run(words, capture_output=True, text=True, timeout=100)
+            refused.append((second.returncode, second.stderr))
+    finally:
+        hosts.write_text("localhost:2\n")
+status, errors = run("waiting", "--max-restarts", "1", "--host-discovery", f"cat {hosts}", "--launcher", MPIRUN, kills=("step-10",),
+                     before=lambda: hosts.write_text("localhost:1\n"), said=intrude)
+assert status == 0 and re.search(r"restart 1 of 1, from .*/step-\d+\n", errors), errors
+assert losses("waiting") == losses("once") and files("waiting") == files("once")
+assert [code for code, _ in refused] == [1, 1, 1, 1], refused
+for (_, text), said in zip(refused, ("--checkpoint: another run writes into .*/waiting: its supervisor .process \\d+. may be about to start it again",) * 2 +
+                           ("--log: another run writes .*/waiting.csv: its supervisor .process", "--checkpoint: another run writes into .*/waiting; give")):
+    assert re.search(said, text), (said, text)
+# A launcher that is stopped before it has started a rank keeps all waiting.
+stops = folder / "stops"
+stops.write_text(f"#!/bin/sh\ntest -e {folder}/has-stopped && exec {MPIRUN} \"$@\"\ntouch {folder}/has-stopped\nkill -STOP $$\n")
+stops.chmod(0o755)
+status, errors = run("late", "--max-restarts", "1", "--timeout", "2", "--launcher", str(stops))
+assert status == 0 and re.search(r"the launcher \(process \d+\) has been stopped for \d+\.\d s, before it has started a rank on this host; restart 1 of 1, from the beg", errors), errors
+assert losses("late") == losses("once") and files("late") == files("once")
 # A run has its folder from its first step on, though it has saved nothing: another one is refused at once, and by its supervisor for good.
 words = ["partita", "run", str(folder / "two"), *TRAIN[:5], "100000", "--checkpoint-every", "100000", "--log", str(folder / "owner.csv"), "--checkpoint",
          str(folder / "owned/by/owner")]

@@ -12,9 +12,11 @@
 #include "runtime/include/partita_rt/launchers.h"
 #include "runtime/include/partita_rt/machine.h"
 #include "runtime/include/partita_rt/own_clock.h"
+#include "runtime/include/partita_rt/signal_masks.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/ForcedEnd.h"
 #include "tools/partita/Run/Orphans.h"
 #include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/RanksBelow.h"
@@ -83,11 +85,11 @@ static FailedStep failedStepIn(StringRef mark) {
 namespace {
 
 /// How the ranks of one start find each other: torchrun's variables, of the ranks alone, since the next start may have none.
-struct Meeting {
+struct RankVariables {
   int ranks, port;
   std::string run; ///< its name
 
-  void setVariables(int rank) const {
+  void set(int rank) const {
     auto set = [](const char *name, int value) { setenv(name, std::to_string(value).c_str(), 1); };
     set(partita_rt::kPartitaRun.ranks, ranks);
     set(partita_rt::kPartitaRun.localRanks, ranks);
@@ -112,13 +114,15 @@ public:
     int port = freePort();
     if (port < 0)
       return refuse("no port of this host is free for the ranks to meet");
-    Meeting meeting{count, port, std::to_string(getpid()) + "-" + std::to_string(time(nullptr))};
+    RankVariables variables{count, port,
+                            std::to_string(getpid()) + "-" + std::to_string(time(nullptr))};
     noteEndingSignals();
     stopped.emplace(timeoutOf(argv));
     for (int rank = 0; rank < count; ++rank)
-      if (!start(program, argv, rank, &meeting)) {
+      if (!start(program, argv, rank, &variables)) {
         std::string why = std::strerror(errno);
-        endAll();
+        for (pid_t process : running())
+          killAndWait(process);
         return refuse("rank " + std::to_string(rank) + " cannot be started: " + why);
       }
     wait();
@@ -140,6 +144,8 @@ public:
     // A launcher may have a --timeout of its own.
     auto arguments = ArrayRef(argv).drop_while([&](const char *word) { return program != word; });
     stopped.emplace(timeoutOf(arguments));
+    if (isLauncher)
+      stoppedLauncher.emplace(timeoutOf(arguments)).setAlone();
     wait();
     if (isLauncher) {
       // A launcher that was killed, or has left its ranks behind, asks nobody to end, though the ranks have got SIGTERM.
@@ -160,24 +166,19 @@ public:
   }
 
 private:
-  /// What this process has sent to ranks that do not end by themselves.
-  enum class Force { None, Term, Kill };
-
   Outcome refuse(const std::string &why) const {
     Outcome refused;
     refused.status = fail(command, why);
     return refused;
   }
 
-  /// Starts a process; with `meeting`, as this one of its ranks.
+  /// Starts a process; with `variables`, as this one of its ranks.
   bool start(const std::string &program, const std::vector<char *> &argv, int rank = 0,
-             const Meeting *meeting = nullptr) {
-    sigset_t all, before; // keep a signal to a child that has not become the program yet
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+             const RankVariables *variables = nullptr) {
+    partita_rt::SignalsBlocked
+        blocked; // keeps a signal to a child that has not become the program yet
     pid_t parent = getpid(), child = fork();
     if (child != 0) {
-      sigprocmask(SIG_SETMASK, &before, nullptr);
       if (child > 0)
         processes.push_back(child);
       return child > 0;
@@ -188,9 +189,9 @@ private:
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) // the parent is already gone
       _exit(1);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    if (meeting)
-      meeting->setVariables(rank);
+    blocked.letIn();
+    if (variables)
+      variables->set(rank);
     if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
       dup2(none, STDIN_FILENO); // rank 0 has the terminal
     execvp(program.c_str(), argv.data());
@@ -202,7 +203,7 @@ private:
   void wait() {
     bool failed = false;
     std::optional<double> ending; // since when ranks should end
-    while (alive() > 0) {
+    while (!running().empty()) {
       int status = 0;
       if (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0) {
         failed |= !note(ended, status);
@@ -216,11 +217,8 @@ private:
         launched->find(); // ranks that end at once have run too
       if ((failed || passed > 1) && !ending)
         ending = now;
-      double seconds = ending ? now - *ending : 0;
-      if (force == Force::None && seconds > kGrace)
-        forceEnd(Force::Term);
-      else if (force == Force::Term && seconds > kGrace + kAsked)
-        forceEnd(Force::Kill);
+      if (ending && now - *ending > kGrace)
+        force.send(running(), now);
       usleep(kPoll);
     }
     noteInterruption(failed);
@@ -293,7 +291,7 @@ private:
     if (launched)
       ranks = launched->find();
     else
-      llvm::copy_if(processes, std::back_inserter(ranks), [](pid_t each) { return each > 0; });
+      ranks = running();
     if (marks.has(partita_rt::kAloneMark))
       stopped->setAlone();
     bool isStopped = launched && partita_rt::processState(processes.front()) == 'T';
@@ -301,7 +299,17 @@ private:
         (isStopped || !marks.has(partita_rt::kDoneMark))) {
       giveReason(isStopped ? "its ranks on this host have ended, and the launcher is stopped"
                            : "its ranks on this host have ended, and the launcher has not");
-      forceEnd(Force::Kill); // what it waits for does not answer
+      force.kill(running()); // what it waits for does not answer
+      return true;
+    }
+    // Behind its ranks a launcher may be stopped, which then end without it; without any it keeps all waiting.
+    bool isFirst = stoppedLauncher && !launched->haveBeen() && !outcome.hasCause;
+    if (isFirst && stoppedLauncher->look(running(), now - lookedAt)) {
+      giveReason("the launcher (process " + std::to_string(processes.front()) +
+                 ") has been stopped for " +
+                 formatv("{0:f1}", stoppedLauncher->secondsOf(processes.front())).str() +
+                 " s, before it has started a rank on this host");
+      force.kill(running());
       return true;
     }
     if (std::optional<pid_t> rank = stopped->look(ranks, now - lookedAt)) {
@@ -333,7 +341,7 @@ private:
       return true;
     size_t rank = place - processes.begin();
     *place = 0;
-    bool killed = WIFSIGNALED(status) && force == Force::None;
+    bool killed = WIFSIGNALED(status) && !force.hasSent();
     if (killed)
       giveReason(nameOf(rank) + " was ended by signal " + std::to_string(WTERMSIG(status)) + " (" +
                  strsignal(WTERMSIG(status)) + ")");
@@ -354,28 +362,21 @@ private:
            : launched           ? "the launcher"
                                 : "the program";
   }
-  int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
+  std::vector<pid_t> running() const {
+    std::vector<pid_t> found;
+    llvm::copy_if(processes, std::back_inserter(found), [](pid_t each) { return each > 0; });
+    return found;
+  }
   void signalAll(int signal) const {
-    for (pid_t process : processes)
-      if (process > 0)
-        kill(process, signal);
-  }
-  void forceEnd(Force how) {
-    force = how;
-    signalAll(how == Force::Kill ? SIGKILL : SIGTERM);
-  }
-  void endAll() {
-    signalAll(SIGKILL);
-    for (pid_t process : processes)
-      if (process > 0)
-        waitpid(process, nullptr, 0);
+    for (pid_t process : running())
+      kill(process, signal);
   }
 
   StringRef command;
   StartMarks marks;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
   std::optional<RanksBelow> launched;
-  std::optional<StoppedRanks> stopped;
+  std::optional<StoppedRanks> stopped, stoppedLauncher;
   Outcome outcome;
   partita_rt::OwnClock clock;
   double lookedAt = 0;     ///< the last look at stopped ranks, by it
@@ -383,9 +384,9 @@ private:
   bool toldHaveEnded = false;
   bool haveLostLauncher = false; ///< the ranks have: it was killed, or has ended before them
   int polls = 0;
-  int passed = 0; ///< signals to this process that were passed on
-  Force force = Force::None;
-  int endedBy = 0; ///< one of partita_rt::kEndingSignals that has ended a rank
+  int passed = 0;          ///< signals to this process that were passed on
+  ForcedEnd force{kAsked}; ///< of those that do not end by themselves
+  int endedBy = 0;         ///< one of partita_rt::kEndingSignals that has ended a rank
 };
 
 } // namespace

@@ -47,14 +47,18 @@ int partita::tool::interruptingSignal() { return interrupted; }
 
 int partita::tool::arrivedSignals() { return arrived; }
 
-bool partita::tool::waitUntil(double seconds, llvm::function_ref<bool()> isOver) {
+void partita::tool::pauseFor(double seconds) {
   using Clock = std::chrono::steady_clock;
-  for (Clock::time_point begin = Clock::now(); !isOver(); usleep(10'000))
+  Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                             std::chrono::duration<double>(seconds));
+  while (!interrupted && Clock::now() < end)
+    usleep(10'000);
+}
+
+bool partita::tool::waitUntil(double seconds, llvm::function_ref<bool()> isOver, double every) {
+  using Clock = std::chrono::steady_clock;
+  for (Clock::time_point begin = Clock::now(); !isOver(); pauseFor(every))
     if (interrupted || std::chrono::duration<double>(Clock::now() - begin).count() >= seconds)
       return false;
   return true;
-}
-
-void partita::tool::pauseFor(double seconds) {
-  waitUntil(seconds, [] { return false; });
 }

@@ -16,8 +16,8 @@ int interruptingSignal();
 int arrivedSignals();
 
 /// Waits for at most so many seconds until `isOver` returns true, or one of these signals has arrived. Returns whether it
-/// is over.
-bool waitUntil(double seconds, llvm::function_ref<bool()> isOver);
+/// is over. Asks once more when the time is over; `every`: seconds between two questions.
+bool waitUntil(double seconds, llvm::function_ref<bool()> isOver, double every = 0.01);
 /// Waits so many seconds, or until one of these signals has arrived.
 void pauseFor(double seconds);
 

@@ -1,4 +1,4 @@
-//===- FolderLock.cpp - whether a run still writes into its folder -----------------------===//
+//===- FolderLock.cpp - keeps a run's folder between two starts --------------------------===//
 
 #include "tools/partita/Run/FolderLock.h"
 #include "runtime/include/partita_rt/abandoned.h"
@@ -11,13 +11,20 @@
 
 using namespace partita::tool;
 
-bool partita::tool::waitForLock(llvm::StringRef command, const std::string &folder) {
+void FolderLock::release() {
+  if (descriptor >= 0)
+    close(descriptor);
+  descriptor = -1;
+}
+
+bool FolderLock::take(llvm::StringRef command, const std::string &folder) {
   auto isFree = [&] {
-    int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool isFree = descriptor < 0 || partita_rt::tryLock(descriptor);
-    if (descriptor >= 0)
-      close(descriptor);
-    return isFree;
+    release();
+    descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0 || partita_rt::tryLock(descriptor))
+      return true;
+    release();
+    return false;
   };
   if (waitUntil(1, isFree))
     return true;

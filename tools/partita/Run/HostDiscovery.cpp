@@ -3,6 +3,7 @@
 #include "tools/partita/Run/HostDiscovery.h"
 #include "runtime/include/partita_rt/host_lookup.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/ForcedEnd.h"
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cerrno>
@@ -111,8 +112,7 @@ static std::optional<std::string> outputOf(const std::string &command, std::stri
     else if (!hasEnded && (isLate || interruptingSignal()))
       problem = "has not ended within " + textOf(Patience::Discovery);
     if (!problem.empty() && !hasEnded) {
-      kill(-child, SIGKILL);
-      waitpid(child, nullptr, 0);
+      killAndWait(-child);
       hasEnded = true;
     } else if (!hasEnded) {
       usleep(10'000); // it may have closed its output

@@ -15,9 +15,16 @@ namespace partita::tool {
 class KnownCheckpoints {
 public:
   explicit KnownCheckpoints(const std::string &folder);
-  ~KnownCheckpoints();
+  ~KnownCheckpoints() { release(); }
   KnownCheckpoints(const KnownCheckpoints &) = delete;
   KnownCheckpoints &operator=(const KnownCheckpoints &) = delete;
+
+  /// They are recognized by their inodes. The number of a removed inode may be given to the next folder, but not while it is
+  /// open. So their folders are open while a start may remove them. In between they are not, since that keeps their file system
+  /// from being unmounted.
+  void release();
+  /// Opens those that are still there, and forgets the others.
+  void hold(const std::string &folder);
 
   /// Is the checkpoint in this folder one of them?
   bool have(const std::string &path) const;
@@ -32,9 +39,7 @@ private:
   bool anyIs(bool known, const std::string &folder) const;
 
   std::set<Identity> identities;
-  /// Of their folders, which stay open: the number of a removed inode may be given to the next
-  /// folder, but not while the inode is open.
-  std::vector<int> descriptors;
+  std::vector<int> descriptors; ///< of their folders, while they are held
 };
 
 } // namespace partita::tool

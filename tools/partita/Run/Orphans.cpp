@@ -4,11 +4,11 @@
 #include "runtime/include/partita_rt/own_clock.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/ForcedEnd.h"
 #include "tools/partita/Run/Patience.h"
 #include "llvm/ADT/STLExtras.h"
 #include <csignal>
 #include <optional>
-#include <set>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,26 +30,19 @@ namespace {
 class Leftovers {
 public:
   explicit Leftovers(const RanksBelow &below) : below(below) {}
-  /// Ends them by SIGTERM, and those that are left kToEnd seconds later by SIGKILL. Are there any?
+  /// Ends them by force. Are there any?
   bool end(double now) {
     std::vector<pid_t> processes = below.findProcesses();
-    if (processes.empty() || (since && now > *since + 2 * kToEnd)) // of another user
+    if (processes.empty() || force.secondsSince(now) > 2 * kToEnd) // of another user
       return false;
-    if (!since)
-      since = now;
-    for (pid_t process : processes)
-      if (now > *since + kToEnd)
-        kill(process, SIGKILL);
-      else if (told.insert(process).second)
-        kill(process, SIGTERM);
+    force.send(processes, now);
     return true;
   }
 
 private:
   static constexpr int kToEnd = 5;
   const RanksBelow &below;
-  std::set<pid_t> told;
-  std::optional<double> since;
+  ForcedEnd force{kToEnd};
 };
 } // namespace
 
@@ -57,13 +50,13 @@ bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
                                int passed, bool leavesOthers) {
   // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
   // and, still without a mark, SIGKILL.
-  int toMark = secondsOf(Patience::Mark), toEnd = toMark + secondsOf(Patience::Orphans);
+  int toMark = secondsOf(Patience::Mark);
+  ForcedEnd force(secondsOf(Patience::Orphans));
   below.adopt();
   Leftovers leftovers(below);
   partita_rt::OwnClock clock;
   double before = 0;
-  bool isTold = false; // by this process; whether by the launcher, the ranks say
-  bool wasAsked = false;
+  bool wasAsked = false; // by a signal; whether by the launcher, the ranks say
   for (;; usleep(kLookEvery)) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
@@ -72,16 +65,17 @@ bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
     std::vector<pid_t> ranks = below.find();
     bool leaves = leavesOthers && !interruptingSignal();
     if (ranks.empty() && (leaves || !leftovers.end(seconds)))
-      return isTold && !wasAsked;
+      return force.hasSent() && !wasAsked;
     int signal = passed == arrivedSignals() ? 0 : interruptingSignal();
     passed = arrivedSignals();
     wasAsked |= signal != 0;
-    if (seconds > toMark && !signal && !haveBeenAsked(ranks, marks))
-      signal = seconds > toEnd ? SIGKILL : isTold ? 0 : SIGTERM;
-    isTold |= signal != 0;
     for (pid_t rank : ranks)
       if (signal)
         kill(rank, signal);
+    if (signal)
+      force.noteTold(ranks, std::max<double>(seconds, toMark));
+    else if (seconds > toMark && !haveBeenAsked(ranks, marks))
+      force.send(ranks, seconds);
     if (std::optional<pid_t> rank = stopped.look(ranks, passedSeconds))
       kill(*rank, SIGKILL);
   }

@@ -9,7 +9,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
-#include <chrono>
+#include <utility>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -72,35 +72,35 @@ std::string ProgramStarts::choose(int64_t ranks) {
 /// patience for it, and takes the largest one that they have room for. At a restart, a command that fails may
 /// succeed later.
 std::string ProgramStarts::waitForHosts() {
-  auto begin = std::chrono::steady_clock::now();
-  auto most = std::chrono::seconds(secondsOf(Patience::Hosts));
-  for (bool isFirst = true;; isFirst = false) {
-    std::string problem;
+  std::string problem;
+  bool isTold = false;
+  auto isOver = [&] {
+    problem.clear();
     std::optional<Hosts> found = discoverHosts(supervision.hostDiscovery, problem);
     if (!found && !wasStarted)
-      return problem;
+      return true;
     hosts = found.value_or(Hosts());
     int64_t slots = hosts.slots(), least = programs.front().ranks;
     if (found && slots >= least) {
       chosen = 0;
       while (chosen + 1 < programs.size() && programs[chosen + 1].ranks <= slots)
         ++chosen;
-      return {};
+      return true;
     }
     if (found)
       problem = "--host-discovery found " + std::to_string(slots) +
                 (slots == 1 ? " slot" : " slots") + "; " +
                 (programs.size() > 1 ? "the smallest program" : "the program") + " needs " +
                 std::to_string(least);
-    if (interruptingSignal() || std::chrono::steady_clock::now() - begin > most)
-      return problem;
-    if (isFirst) {
+    if (!interruptingSignal() && !std::exchange(isTold, true)) {
       errs() << "partita " << command << ": waits up to " << textOf(Patience::Hosts)
              << " for hosts: " << printableLines(problem) << '\n';
       errs().flush();
     }
-    pauseFor(1);
-  }
+    return false;
+  };
+  waitUntil(secondsOf(Patience::Hosts), isOver, /*every=*/1);
+  return problem;
 }
 
 /// Compiling again may have replaced a program meanwhile: a run goes on with what it began with.

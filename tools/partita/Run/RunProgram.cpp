@@ -11,6 +11,7 @@
 #include "tools/partita/Run/Patience.h"
 #include "tools/partita/Run/Placeholders.h"
 #include "tools/partita/Run/ProgramStarts.h"
+#include "tools/partita/Run/SupervisorClaim.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Program.h"
@@ -81,7 +82,8 @@ static std::string checkLauncher(ArrayRef<std::string> launcher) {
     if (std::string unknown = unknownPlaceholder(word); !unknown.empty())
       return "--launcher: {" + unknown +
              "} is unknown; {ranks} is the number of ranks, and {hosts} "
-             "what --host-discovery has found";
+             "what --host-discovery has found; write {{" +
+             unknown + "}} if the command itself has braces";
   std::string problem = problemOfCommand(launcher.front());
   return problem.empty() ? ""
                          : "--launcher: " + launcher.front() + " cannot be started: " + problem;
@@ -149,6 +151,11 @@ int partita::tool::runProgram(StringRef command, StringRef folder, ArrayRef<std:
   outs().flush();
   if (std::string problem = checkSupervision(supervision, starts); !problem.empty())
     return refuse(problem);
+  SupervisorClaim claim; // until this process ends
+  if (!onlyText)
+    if (std::string problem = claim.take(words, /*supervises=*/supervision.maxRestarts > 0);
+        !problem.empty())
+      return refuse(problem);
   if (supervision.waits() || (starts.startsRanks() && !launch().isRank() && !onlyText))
     return superviseRun(command, words, supervision.maxRestarts, starts);
   std::string program = starts.executable();

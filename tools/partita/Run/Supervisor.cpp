@@ -68,9 +68,9 @@ private:
   bool mustBeginAgain() const;
   int64_t stepsDone() const;
   bool isComplete() const;
+  void exposeHiddenFailure(bool hasSaved);
   int statusWhenComplete() const;
   std::string newestCheckpoint() const;
-  void checkIsComplete(bool hasSaved);
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
@@ -87,6 +87,7 @@ private:
   int64_t maxRestarts;
   ProgramStarts &starts;
   FolderAnchor anchor;
+  FolderLock folderLock; ///< held between two starts
   std::optional<KnownCheckpoints> others;
   bool wasSaved = false; ///< the folder has had a new checkpoint since the run began
   bool hasReplacedOthers =
@@ -148,8 +149,9 @@ int Supervisor::statusWhenComplete() const {
 }
 
 /// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
-/// command is another one. A run that is complete has a checkpoint of its last step. `hasSaved`: as above.
-void Supervisor::checkIsComplete(bool hasSaved) {
+/// command is another one. A run that is complete has a checkpoint of its last step; without it, this makes the outcome that
+/// of a failure. `hasSaved`: as above.
+void Supervisor::exposeHiddenFailure(bool hasSaved) {
   if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted)
     return;
   if (saidWhyNotRun(outcome.said)) { // and printed why
@@ -206,7 +208,7 @@ std::string Supervisor::prepareRestart() {
   if (mustNotGoOn)
     return "is not started again: --checkpoint: '" + anchor.name() +
            "' is not the folder that the run started with; is a file system not mounted?";
-  outlivedWait = !waitForLock(command, words.folder);
+  outlivedWait = !folderLock.take(command, words.folder);
   bool beginsAgain = mustBeginAgain();
   nextArguments = beginsAgain ? arguments : words.again;
   resumesFrom = beginsAgain ? "" : newestCheckpoint();
@@ -264,14 +266,20 @@ int Supervisor::run() {
   if (!problem.empty())
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
+    if (others)
+      others->hold(words.folder);
     KnownCheckpoints before(words.folder);
+    folderLock.release();
     outcome = starts.run(nextArguments);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);
     hasReplacedOthers |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
+    before.release();
+    if (others)
+      others->release();
     wasSaved |= hasSaved;
-    checkIsComplete(hasSaved);
+    exposeHiddenFailure(hasSaved);
     if (outcome.status != 0 && isComplete()) {
       errs() << "partita " << command << ": all is done; " << printableLines(reasonOf(outcome))
              << '\n';
