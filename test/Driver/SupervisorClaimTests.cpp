@@ -24,14 +24,16 @@ protected:
   std::string path(const char *name) const { return (folder / name).string(); }
   /// Why another run with this option is refused; "" if it is not.
   std::string problem(const char *option, const char *name, bool supervises = false) const {
-    return SupervisorClaim().take({option, path(name)}, supervises);
+    return SupervisorClaim().take({"--steps", "9", option, path(name)}, supervises);
   }
   fs::path folder = fs::temp_directory_path() / ("claims-" + std::to_string(getpid()));
   std::optional<SupervisorClaim> first{std::in_place};
 };
 
 TEST_F(Claims, AreThoseOfOneSupervisor) {
-  EXPECT_EQ(first->take({"--checkpoint", path("a/run"), "--log=" + path("log.csv")}, true), "");
+  EXPECT_EQ(
+      first->take({"--steps=9", "--checkpoint", path("a/run"), "--log=" + path("log.csv")}, true),
+      "");
   std::string expected = "--checkpoint: another run writes into " + path("a/run") +
                          ": its supervisor (process " + std::to_string(getpid()) +
                          ") may be about to start it again; give each run a folder of its own";
@@ -47,7 +49,7 @@ TEST_F(Claims, AreThoseOfOneSupervisor) {
 
 // The folder is made by the first start; it may have several names.
 TEST_F(Claims, HoldWhateverThePathIs) {
-  EXPECT_EQ(first->take({"--checkpoint", path("a/run")}, true), "");
+  EXPECT_EQ(first->take({"--steps=9", "--checkpoint", path("a/run")}, true), "");
   fs::create_directories(folder / "a");
   EXPECT_NE(problem("--checkpoint", "a/run"), "");
   fs::create_directories(folder / "a/run");
@@ -57,17 +59,24 @@ TEST_F(Claims, HoldWhateverThePathIs) {
 }
 
 TEST_F(Claims, AreNotOfDevicesNorOfAStartsOwnProcesses) {
-  EXPECT_EQ(first->take({"--log", "/dev/null", "--checkpoint", path("run")}, true), "");
-  EXPECT_EQ(SupervisorClaim().take({"--log", "/dev/null"}, true), "");
+  EXPECT_EQ(first->take({"--steps=9", "--log", "/dev/null", "--checkpoint", path("run")}, true),
+            "");
+  EXPECT_EQ(SupervisorClaim().take({"--steps=9", "--log", "/dev/null"}, true), "");
   setenv(partita_rt::kMarksVariable, path("marks").c_str(), 1);
   EXPECT_EQ(problem("--checkpoint", "run", true), "");
   unsetenv(partita_rt::kMarksVariable);
   EXPECT_NE(problem("--checkpoint", "run", true), "");
 }
 
+TEST_F(Claims, AreNotInTheWayOfARunThatOnlyReads) {
+  EXPECT_EQ(first->take({"--steps=9", "--checkpoint", path("run")}, true), "");
+  for (const char *steps : {"--steps=0", "--resume"})
+    EXPECT_EQ(SupervisorClaim().take({steps, "--checkpoint", path("run")}, false), "") << steps;
+}
+
 // One that was just killed has a moment to end.
 TEST_F(Claims, AreWaitedForBriefly) {
-  EXPECT_EQ(first->take({"--checkpoint", path("run")}, true), "");
+  EXPECT_EQ(first->take({"--steps=9", "--checkpoint", path("run")}, true), "");
   std::thread later([&] {
     usleep(300'000);
     first.reset();

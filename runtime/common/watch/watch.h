@@ -1,9 +1,11 @@
 // Finds the rank that no longer makes progress, by what all ranks publish (rank_position.h). No
 // thread, no socket: whoever has a view of the ranks' positions calls it every few tenths of a second.
 //
-// A rank has stopped if its process sends no heartbeat, is slow if that is known to run nevertheless, is stuck if that lives but the rank stays
-// at one position, and is slow if it moves, but others have waited for it in vain. A rank that waits
-// is none of these: the one for which it waits, and so on, is.
+//   stopped  its process sends no heartbeat
+//   stuck    its process does, but the rank stays at one position
+//   slow     its process sends no heartbeat, but is known to run; or the rank moves, but others have waited for it in vain
+//
+// A rank that waits is none of these: the one for which it waits, and so on, is.
 
 #ifndef PARTITA_RT_COMMON_WATCH_WATCH_H
 #define PARTITA_RT_COMMON_WATCH_WATCH_H

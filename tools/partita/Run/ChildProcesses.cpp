@@ -302,7 +302,7 @@ private:
       force.kill(running()); // what it waits for does not answer
       return true;
     }
-    // Behind its ranks a launcher may be stopped, which then end without it; without any it keeps all waiting.
+    // While its ranks run, a stopped launcher does no harm: they end without it. Before it has any, all wait for it.
     bool isFirst = stoppedLauncher && !launched->haveBeen() && !outcome.hasCause;
     if (isFirst && stoppedLauncher->look(running(), now - lookedAt)) {
       giveReason("the launcher (process " + std::to_string(processes.front()) +

@@ -102,8 +102,14 @@ SupervisorClaim::~SupervisorClaim() {
     close(handle);
 }
 
+/// Does a run with these arguments train? One that does not, such as to dump parameters, only reads the folder.
+static bool trains(ArrayRef<std::string> arguments) {
+  std::optional<std::string> steps = partita_rt::optionValue(arguments, "--steps");
+  return steps && *steps != "0";
+}
+
 std::string SupervisorClaim::take(ArrayRef<std::string> arguments, bool supervises) {
-  if (std::getenv(partita_rt::kMarksVariable))
+  if (std::getenv(partita_rt::kMarksVariable) || !trains(arguments))
     return {};
   for (const char *option : {"--checkpoint", "--log"}) {
     std::string path = partita_rt::optionValue(arguments, option).value_or("");

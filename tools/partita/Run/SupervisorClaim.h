@@ -24,7 +24,7 @@ public:
 
   /// Checks that no other supervisor has claimed what --checkpoint and --log of these arguments name, and claims it if
   /// `supervises`. A supervisor that is just ending gets a second for it. Returns the problem, or "". A process that belongs to a
-  /// supervisor's start is part of that run: nothing is checked.
+  /// supervisor's start is part of that run, and a run without --steps writes nothing: neither is checked.
   std::string take(llvm::ArrayRef<std::string> arguments, bool supervises);
 
 private:
