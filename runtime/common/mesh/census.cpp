@@ -55,12 +55,10 @@ Steps stepsLike(const Stage &stage, int64_t step) {
 }
 
 int64_t endOfPhase(const Stage &stage, int64_t step) {
-  int64_t end = INT64_MAX;
-  for (const CensusEntry &entry : stage.census)
-    if (const ExactSteps &exact = entry.steps.exact;
-        entry.steps.part != Steps::All && step <= exact.until)
-      end = exact.doubling ? step : std::min(end, exact.until); // with doubling, steps alternate
-  return end;
+  auto [part, exact] = stepsLike(stage, step);
+  if (part == Steps::All || step > exact.until)
+    return INT64_MAX;
+  return exact.doubling ? step : exact.until; // with doubling, steps alternate
 }
 
 void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
@@ -68,12 +66,10 @@ void checkCensus(const Rank &rank, const Issued &step, int64_t number) {
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
-  std::string which;
-  for (const CensusEntry &entry : census)
-    if (const ExactSteps &exact = entry.steps.exact; exact.doubling)
-      which = " like step " + std::to_string(number);
-    else if (entry.steps.part != Steps::All && !exact.contains(number))
-      which = " after step " + std::to_string(exact.until);
+  auto [part, exact] = stepsLike(*rank.stage, number);
+  std::string which = exact.doubling          ? " like step " + std::to_string(number)
+                      : part == Steps::Others ? " after step " + std::to_string(exact.until)
+                                              : "";
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds && group.ranks != 1; ++kind) {
       CollectiveCount announced;

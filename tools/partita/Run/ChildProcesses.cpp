@@ -175,8 +175,8 @@ private:
   /// Starts a process; with `variables`, as this one of its ranks.
   bool start(const std::string &program, const std::vector<char *> &argv, int rank = 0,
              const RankVariables *variables = nullptr) {
-    partita_rt::SignalsBlocked
-        blocked; // keeps a signal to a child that has not become the program yet
+    // Keeps a signal to a child that has not become the program yet.
+    partita_rt::SignalsBlocked blocked;
     pid_t parent = getpid(), child = fork();
     if (child != 0) {
       if (child > 0)

@@ -7,8 +7,8 @@
 
 using namespace partita::tool;
 
-void ForcedEnd::noteTold(llvm::ArrayRef<pid_t> processes, double now) {
-  told.insert(processes.begin(), processes.end());
+void ForcedEnd::noteAsked(llvm::ArrayRef<pid_t> processes, double now) {
+  asked.insert(processes.begin(), processes.end());
   if (!since && !processes.empty())
     since = now;
 }
@@ -17,11 +17,11 @@ void ForcedEnd::send(llvm::ArrayRef<pid_t> processes, double now) {
   if (secondsSince(now) > toEnd)
     return kill(processes);
   for (pid_t process : processes)
-    if (told.insert(process).second) {
+    if (asked.insert(process).second) {
       ::kill(process, SIGTERM);
       sent = true;
     }
-  noteTold(processes, now);
+  noteAsked(processes, now);
 }
 
 void ForcedEnd::kill(llvm::ArrayRef<pid_t> processes) {

@@ -19,21 +19,21 @@ public:
   /// Sends each process SIGTERM when it is seen for the first time, and all of them SIGKILL once the time is over. `now`:
   /// seconds by a clock of the caller's. Called again while there are any.
   void send(llvm::ArrayRef<pid_t> processes, double now);
-  /// They have been told by another signal, which counts as SIGTERM.
-  void noteTold(llvm::ArrayRef<pid_t> processes, double now);
+  /// Another signal has asked them to end, which counts as SIGTERM.
+  void noteAsked(llvm::ArrayRef<pid_t> processes, double now);
   /// Sends SIGKILL at once.
   void kill(llvm::ArrayRef<pid_t> processes);
 
   /// Has it sent any process a signal by itself?
   bool hasSent() const { return sent; }
-  /// For how many seconds have processes been told to end?
+  /// Seconds since the first one was asked to end.
   double secondsSince(double now) const { return since ? now - *since : 0; }
 
 private:
   double toEnd;
   bool sent = false;
-  std::optional<double> since; ///< when the first one was told
-  std::set<pid_t> told;
+  std::optional<double> since; ///< when the first one was asked
+  std::set<pid_t> asked;
 };
 
 /// Kills a child, or a group of processes if it is negative, and waits for it.

@@ -73,7 +73,7 @@ bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const S
       if (signal)
         kill(rank, signal);
     if (signal)
-      force.noteTold(ranks, std::max<double>(seconds, toMark));
+      force.noteAsked(ranks, std::max<double>(seconds, toMark));
     else if (seconds > toMark && !haveBeenAsked(ranks, marks))
       force.send(ranks, seconds);
     if (std::optional<pid_t> rank = stopped.look(ranks, passedSeconds))

@@ -4,6 +4,7 @@
 #include "runtime/include/partita_rt/option_words.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Run/EndingSignals.h"
+#include "tools/partita/Run/ProgramWords.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 #include <algorithm>
@@ -102,14 +103,9 @@ SupervisorClaim::~SupervisorClaim() {
     close(handle);
 }
 
-/// Does a run with these arguments train? One that does not, such as to dump parameters, only reads the folder.
-static bool trains(ArrayRef<std::string> arguments) {
-  std::optional<std::string> steps = partita_rt::optionValue(arguments, "--steps");
-  return steps && *steps != "0";
-}
-
 std::string SupervisorClaim::take(ArrayRef<std::string> arguments, bool supervises) {
-  if (std::getenv(partita_rt::kMarksVariable) || !trains(arguments))
+  // A run that does not train, such as to dump parameters, only reads the folder.
+  if (std::getenv(partita_rt::kMarksVariable) || readWords(arguments).steps.value_or(0) == 0)
     return {};
   for (const char *option : {"--checkpoint", "--log"}) {
     std::string path = partita_rt::optionValue(arguments, option).value_or("");
