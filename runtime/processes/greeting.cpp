@@ -9,7 +9,7 @@
 
 namespace partita_rt::processes {
 
-static constexpr const char *kProtocol = "partita rendezvous 3";
+static constexpr const char *kProtocol = "partita rendezvous 4";
 
 static int numberFrom(const std::string &text) {
   size_t used = 0;
@@ -64,17 +64,19 @@ std::string textOf(const std::vector<Peer> &peers) {
   for (const Peer &peer : peers)
     for (const std::string &field :
          {peer.host, std::to_string(peer.process), std::to_string(peer.localRank), peer.address,
-          std::to_string(peer.port), std::to_string(peer.launcherNumber)})
+          std::to_string(peer.port), std::to_string(peer.launcherNumber),
+          std::to_string(int(peer.isBesideRankZero))})
       fields.push_back(field);
   return pack(fields);
 }
 
 std::vector<Peer> peersFrom(const std::string &text, size_t count) {
-  std::vector<std::string> fields = unpack(text, 6 * count);
+  std::vector<std::string> fields = unpack(text, 7 * count);
   std::vector<Peer> peers;
-  for (size_t i = 0; i < fields.size(); i += 6)
+  for (size_t i = 0; i < fields.size(); i += 7)
     peers.push_back({fields[i], numberFrom(fields[i + 1]), numberFrom(fields[i + 2]), fields[i + 3],
-                     numberFrom(fields[i + 4]), numberFrom(fields[i + 5])});
+                     numberFrom(fields[i + 4]), numberFrom(fields[i + 5]),
+                     numberFrom(fields[i + 6]) == 1});
   return peers;
 }
 

@@ -24,16 +24,15 @@ static std::vector<std::string> namesOfAll(const std::vector<Peer> &peers) {
   return names;
 }
 
-bool runsBeside(const Peer &peer, const Peer &own) {
-  return peer.host == own.host && peer.address == own.address && peer.process > 0 &&
-         !processCannotRun(peer.process);
+bool runsBeside(const Peer &peer, const Peer &other) {
+  return other.isBesideRankZero && peer.process > 0 && !processCannotRun(peer.process);
 }
 
 Hub::Hub(std::vector<Peer> all, double timeout, Send send)
     : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
       send(std::move(send)), positions(peers.size()), near(peers.size()), seen(peers.size()),
       heardAt(peers.size()), watch(namesOfAll(peers), 0) {
-  watch.setRuns([this](int rank) { return runsBeside(peers[size_t(rank)], peers[0]); });
+  watch.setRuns([this](int rank) { return runsBeside(peers[size_t(rank)], peers[size_t(rank)]); });
 }
 
 std::string nameOf(const std::vector<Peer> &peers, int rank) {

@@ -53,9 +53,8 @@ inline Clock::duration heartbeatEvery(double timeout) {
 
 /// "rank 2 (host gpu-3, process 4711)".
 std::string nameOf(const std::vector<Peer> &peers, int rank);
-/// Does the other process run, on the host of this one? Hosts that share a name, and show each other's processes, still have addresses of
-/// their own. False if that is not known.
-bool runsBeside(const Peer &peer, const Peer &own);
+/// Does `peer` run on the host of this process? One of the two is rank 0, `other` the one that is not. False if that is not known.
+bool runsBeside(const Peer &peer, const Peer &other);
 
 class Hub {
 public:

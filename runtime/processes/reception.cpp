@@ -253,7 +253,9 @@ private:
       return;
     }
     greetings[size_t(greeting.rank)] = greeting;
-    greetings[size_t(greeting.rank)]->peer.address = peerOf(stranger.connection->descriptor());
+    Peer &peer = greetings[size_t(greeting.rank)]->peer;
+    peer.address = peerOf(stranger.connection->descriptor());
+    peer.isBesideRankZero = peer.host == own.peer.host && isThisMachine(peer.address);
     stranger.connection->allowLongFrames();
     stranger.connection->send({FrameKind::Accepted, 0, ""});
     stranger.connection->flush();

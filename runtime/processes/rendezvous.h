@@ -46,7 +46,10 @@ struct Peer {
   std::string address;
   int port = 0;           ///< where ranks that have lost rank 0 can reach it
   int launcherNumber = 0; ///< the launcher's number for it
-  std::string name = {};  ///< "rank 2 of stage 1"
+  /// Does it run on rank 0's host? Its connection with rank 0 then comes from an address of that host: hosts may share a name, and
+  /// even show each other's processes.
+  bool isBesideRankZero = false;
+  std::string name = {}; ///< "rank 2 of stage 1"
 };
 
 /// Why all ranks end. Among failures reported at about the same time, the first kind wins; within a

@@ -56,7 +56,7 @@ TEST(Watch, AProcessThatRunsIsSlowNotStopped) {
   EXPECT_EQ(
       ranks.pass(20, {0, 2}, 1),
       "rank 1 (host here, process 101) is slow: its process runs, but it has sent no "
-      "heartbeat for 10 s, so its host is overloaded, or --timeout too short for it; it was in step "
+      "heartbeat for 10 s: its host may be overloaded, or --timeout too short; it was in step "
       "0 (data)");
   Ranks stopped(3);
   stopped.watch.setRuns([](int rank) { return rank == 1; });

@@ -53,7 +53,7 @@ std::string silentText(const std::string &name, bool runs, double seconds,
   if (!runs)
     return stoppedText(name, seconds, position);
   return name + " is slow: its process runs, but it has sent no heartbeat for " +
-         secondsText(seconds) + ", so its host is overloaded, or --timeout too short for it" +
+         secondsText(seconds) + ": its host may be overloaded, or --timeout too short" +
          lastPositionText(position);
 }
 

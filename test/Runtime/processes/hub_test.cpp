@@ -70,6 +70,30 @@ TEST(Hub, SaysHowLongItHasWaited) {
       << sent.back().text;
 }
 
+/// Of a silent rank whose process is not stopped, rank 0's host alone knows that it is slow.
+TEST(Hub, TellsASlowRankFromAStoppedOne) {
+  for (bool isBeside : {true, false}) {
+    std::vector<Frame> sent;
+    std::vector<Peer> peers(2);
+    peers[1] = {"here", int(getpid()), 0, "127.0.0.1", 1, 1, isBeside};
+    peers[1].name = "rank 1";
+    Hub hub(peers, 1, [&](int rank, const Frame &frame) {
+      if (rank == 0)
+        sent.push_back(frame);
+    });
+    auto now = Clock::now();
+    RankPosition position;
+    position.beats = 1;
+    hub.handle(1, {FrameKind::Alive, 0, imageOf(position)}, now);
+    for (int i = 0; i < 100 && (sent.empty() || sent.back().kind != FrameKind::EndByLostRank); ++i)
+      hub.tick(now += std::chrono::milliseconds(100));
+    ASSERT_FALSE(sent.empty());
+    const std::string &text = sent.back().text;
+    EXPECT_EQ(text.find("is slow: its process runs") != std::string::npos, isBeside) << text;
+    EXPECT_EQ(text.find("has stopped") != std::string::npos, !isBeside) << text;
+  }
+}
+
 TEST(Hub, NamesFewOfManyThatWait) {
   std::vector<Frame> sent;
   std::vector<Peer> peers(30);

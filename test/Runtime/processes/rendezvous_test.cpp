@@ -38,6 +38,7 @@ TEST(Rendezvous, GathersBroadcastsAndAgrees) {
   auto all = runRanks(3, [&](int rank) {
     Rendezvous ranks(environmentOf(rank, 3, port), "test");
     EXPECT_EQ(ranks.localRank(), rank);
+    EXPECT_TRUE(ranks.peers()[2].isBesideRankZero);
     std::string large(1 << 20, char('a' + rank));
     std::vector<std::string> texts = ranks.allGather(large, "letters");
     for (int r = 0; r < 3; ++r)
