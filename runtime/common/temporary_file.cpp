@@ -211,27 +211,4 @@ void syncFolder(const std::string &path) {
     failWithErrno("cannot write the folder " + path, error);
 }
 
-//===-- FolderClaim -------------------------------------------------------------------------===//
-
-FolderClaim::~FolderClaim() { release(); }
-
-void FolderClaim::release() {
-  if (descriptor >= 0)
-    close(descriptor);
-  descriptor = -1;
-}
-
-void FolderClaim::take(const char *option, const std::string &folder) {
-  if (descriptor >= 0)
-    return;
-  descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0)
-    fail("%s: cannot open the folder %s: %s", option, folder.c_str(), std::strerror(errno));
-  if (!tryLock(descriptor)) {
-    noteTaken();
-    fail("%s: another run writes into %s; give each run a folder of its own", option,
-         folder.c_str());
-  }
-}
-
 } // namespace partita_rt

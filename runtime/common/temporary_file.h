@@ -70,18 +70,6 @@ private:
   std::vector<int> slots;
 };
 
-/// A lock on a folder, so that one process at a time writes into it; released by the destructor.
-class FolderClaim {
-public:
-  ~FolderClaim();
-  /// Locks a folder that exists. Throws Error "<option>: ..." if another process has the lock.
-  void take(const char *option, const std::string &folder);
-  void release();
-
-private:
-  int descriptor = -1;
-};
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_COMMON_TEMPORARY_FILE_H

@@ -105,7 +105,7 @@ for transport in ("window", "messages"):
     print(transport, "save together")
 
 # After the last step, while rank 0 gives its checkpoint the name, which takes a while here. Rank 1 alone gets the signal: all end by it.
-supervised.build_slow_rename("slow.so")
+supervised.build_preload("slow_rename", "slow.so")
 process = subprocess.Popen([*mpirun, "-x", "SLOW_RENAME=1.5", "-x", "LD_PRELOAD=" + os.path.abspath("slow.so"), two, *training, "--steps", "3", "--checkpoint", "late"],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 until(lambda: os.path.exists("renaming"), process)

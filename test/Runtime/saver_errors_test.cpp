@@ -260,8 +260,8 @@ TEST_F(Saver, LateRanksOfAnEarlierStartReachNothingOfALaterOne) {
 TEST_F(Saver, AFolderOfAnotherRunIsRefused) {
   const Plan plan = plans()[0];
   ASSERT_EQ(save(plan, {1}), "");
-  FolderClaim claim;
-  claim.take("--checkpoint", saveFolder());
+  PathLock lock;
+  ASSERT_EQ(lock.take(saveFolder()), PathLock::Result::Taken);
   EXPECT_EQ(save(plan, {2}), "--checkpoint: another run writes into " + saveFolder() +
                                  "; give each run a folder of its own");
 }

@@ -52,6 +52,13 @@ std::string otherStep(const std::string &folder, int64_t recorded) {
                    std::to_string(recorded);
 }
 
+FolderContents contentsOf(const std::string &folder) {
+  FolderContents contents;
+  for (const CheckpointEntry &entry : checkpointsIn(folder))
+    contents[entry.path] = inodeOf(entry.path).value_or(0); // 0: a dangling link
+  return contents;
+}
+
 bool hasCheckpoint(const std::string &folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);

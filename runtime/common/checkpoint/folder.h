@@ -1,9 +1,9 @@
 // What a run does with its folder of checkpoints (partita_rt/checkpoint_folder.h): it finds the
 // newest, completes one that it has written, and removes those that it no longer keeps.
 //
-// One run at a time writes into a folder (FolderClaim; one per host over NFS, where folder locks are local), so whatever is
+// One run at a time writes into a folder (PathLock; one per host over NFS, where folder locks are local), so whatever is
 // unfinished when a run begins was left by one that was killed. A checkpoint appears, and disappears, by one rename of its
-// folder. Only rank 0 holds the claim, and another rank may outlive it; so the names of what ranks write
+// folder. Only rank 0 holds the lock, and another rank may outlive it; so the names of what ranks write
 // carry the number of their start, and a late rank of an earlier start reaches nothing of a later one.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FOLDER_H
@@ -11,6 +11,7 @@
 
 #include "partita_rt/checkpoint_folder.h"
 
+#include <map>
 #include <set>
 #include <string>
 
@@ -23,6 +24,10 @@ std::string newestCheckpoint(const std::string &folder);
 /// Returns why the folder of one checkpoint has not the name of the step that it records, "its folder's name
 /// says step 500, ..."; "" if it has, or has none of a step.
 std::string otherStep(const std::string &folder, int64_t recorded);
+
+/// The checkpoints in a folder for checkpoints, by path: their folders' inodes.
+using FolderContents = std::map<std::string, ino_t>;
+FolderContents contentsOf(const std::string &folder);
 
 /// Is there a checkpoint, readable or not? Throws Error if that cannot be known.
 bool hasCheckpoint(const std::string &folder);

@@ -54,7 +54,7 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
                                  std::set<int64_t> kept)
     : rank(rank), folder(folder), keep(keep), kept(std::move(kept)), inode(inodeOf(folder)) {
   if (rank.rank == 0)
-    claimFolder();
+    takeFolder();
 }
 
 /// An empty folder that rank 0 makes in the folder for checkpoints. By it the other ranks see that they have
@@ -63,13 +63,25 @@ CheckpointSaver::CheckpointSaver(Rank &rank, const std::string &folder, int64_t 
 /// killed one's as it does an unfinished checkpoint.
 std::string CheckpointSaver::markerFolder() const { return unfinishedFolder(folder, 0, start); }
 
+void CheckpointSaver::lockFolder() {
+  switch (lock.take(folder)) {
+  case PathLock::Result::Taken:
+    return;
+  case PathLock::Result::NoPath:
+    fail("--checkpoint: cannot open the folder %s: %s", folder.c_str(), std::strerror(errno));
+  case PathLock::Result::ByAnother:
+    noteTaken();
+    fail("%s", ownedByAnotherText(kOwnedFolder, folder).c_str());
+  }
+}
+
 /// Now: another run must not begin in it before the first save.
-void CheckpointSaver::claimFolder() {
+void CheckpointSaver::takeFolder() {
   start = drawStartNumber();
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::vector<std::string> all = makeFolders(folder);
     made.set(all);
-    claim.take("--checkpoint", folder);
+    lockFolder();
     checkNames(folder);
     inode = inodeOf(folder);
     removeUnfinished(folder);
@@ -79,7 +91,7 @@ void CheckpointSaver::claimFolder() {
     }
     if (errno != ENOENT) // the first save says why nothing can be written
       return;
-    claim.release(); // of a folder that a late rank has just removed
+    lock.release(); // of a folder that a late rank has just removed
   }
 }
 

@@ -20,6 +20,7 @@
 #include "common/checkpoint/shards.h"
 #include "common/temporary_file.h"
 #include "partita_rt/changes.h"
+#include "partita_rt/owned_paths.h"
 
 #include <future>
 #include <map>
@@ -39,7 +40,7 @@ struct SaveFailure {
 class CheckpointSaver : private ChangeGuard {
 public:
   /// `kept`: the steps of earlier checkpoints that this run continues, which count among the `keep`
-  /// newest; all others are removed by the first save. On rank 0, makes the folder, claims it for this run,
+  /// newest; all others are removed by the first save. On rank 0, makes the folder, locks it for this run,
   /// and removes what a killed run left there. Throws Error if it cannot, or a user's file has the name of
   /// a checkpoint.
   CheckpointSaver(Rank &rank, const std::string &folder, int64_t keep, std::set<int64_t> kept);
@@ -85,7 +86,8 @@ public:
   const std::string &noCopy() const { return whyNoCopy; }
 
 private:
-  void claimFolder();
+  void takeFolder();
+  void lockFolder();
   void shareMade();
   std::string markerFolder() const;
   void makeUnfinished();
@@ -102,7 +104,7 @@ private:
   /// cannot be written, it may be that none can be removed. Not all that is unfinished: other ranks
   /// may have begun the next save.
   std::set<int64_t> failed;
-  FolderClaim claim;
+  PathLock lock;              ///< on rank 0
   std::optional<ino_t> inode; ///< of the folder; unknown until there is one
   bool isFirst = true;
   StartNumber start = 0; ///< known to all ranks from their first save on; before, to rank 0

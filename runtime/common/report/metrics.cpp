@@ -6,6 +6,7 @@
 #include "common/temporary_file.h"
 #include "partita_rt/abandoned.h"
 #include "partita_rt/launchers.h"
+#include "partita_rt/owned_paths.h"
 #include "partita_rt/printable.h"
 #include "partita_rt/scale_text.h"
 
@@ -142,7 +143,7 @@ void StepLog::claim() {
       return;
     if (!tryLock(descriptor)) {
       close(descriptor);
-      fail("--log: another run writes %s; give each run a log of its own", path.c_str());
+      fail("%s", ownedByAnotherText(kOwnedLog, path).c_str());
     }
     // The other run may have replaced the file in the meantime.
     if (stat(path.c_str(), &named) == 0 && named.st_dev == status.st_dev &&

@@ -34,6 +34,21 @@ static std::set<int64_t> continued(const Session &session, const ResumePoint *re
   return steps;
 }
 
+/// Fails if another run has saved since this one read the folder: the first save would remove its checkpoint. Nobody else
+/// saves from now on, because this run has the folder's lock.
+static void checkNoneAdded(const Session &session) {
+  const RunOptions &options = session.options;
+  if (contentsOf(options.checkpoint) == session.checkpoints)
+    return;
+  bool resumes = options.resume || options.resumeIfThere;
+  if (resumes) // started again, it goes on from what is there now
+    noteFault();
+  fail(
+      "--checkpoint: another run has saved into %s, or removed from it, while this one was starting; %s",
+      options.checkpoint.c_str(),
+      resumes ? "start it again to go on from there" : "give each run a folder of its own");
+}
+
 Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
                ReplicaCheck &replicas)
     : rank(rank), session(session), replicas(replicas), agreement(rank) {
@@ -41,6 +56,8 @@ Saving::Saving(Rank &rank, const Session &session, const ResumePoint *resumed,
   if (options.checkpoint.empty() || options.steps.value_or(0) <= 0)
     return;
   saver.emplace(rank, options.checkpoint, options.keep.value_or(2), continued(session, resumed));
+  if (rank.rank == 0)
+    checkNoneAdded(session);
   bool savesAgain = options.checkpointEvery > 0 || options.checkpointEverySeconds > 0;
   saver->checkShared();
   if (savesAgain && options.checkpointCopy.value_or(true))

@@ -108,6 +108,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   world.check(program);
   session.seed = options.seed.value_or(1);
   session.shuffle = options.shuffle.value_or(true);
+  session.checkpoints = contentsOf(options.checkpoint);
   if (options.resumeIfThere)
     options.resume = hasCheckpoint(options.checkpoint);
   bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;

@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_RUN_SESSION_H
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/folder.h"
 #include "common/data/samples.h"
 #include "common/mesh/launch.h"
 #include "common/run_options.h"
@@ -15,6 +16,7 @@ namespace partita_rt {
 /// Read-only once ranks run.
 struct Session {
   RunOptions options;
+  FolderContents checkpoints;            ///< in the folder for checkpoints, before any was read
   std::vector<ResumePoint> resumePoints; ///< the newest first; all but the first for damage
   uint64_t seed = 1;
   bool shuffle = true;      ///< applies to the training data

@@ -267,19 +267,20 @@ private:
     // Launchers give their ranks less time: mpirun kills them after two seconds, and SIGUSR1 kills torchrun, which leaves
     // its ranks behind. So they get it themselves; the launcher, which may start others in their place, once they have ended.
     if (launched && isFirst)
-      told = launched->find();
-    for (pid_t rank : told)
+      signalled = launched->find();
+    for (pid_t rank : signalled)
       kill(rank, interruptingSignal());
-    if (told.empty() || !isFirst)
+    if (signalled.empty() || !isFirst)
       signalAll(interruptingSignal());
   }
 
   /// Passes the signal on to a launcher that goes on after its ranks, which have got it, have ended.
-  void endLauncherOfTold() {
-    bool haveEnded = llvm::none_of(told, [](pid_t rank) { return kill(rank, 0) == 0; });
-    if (told.empty() || !haveEnded || !std::exchange(toldHaveEnded, true)) // it may be about to end
+  void endLauncherOfSignalled() {
+    bool haveEnded = llvm::none_of(signalled, [](pid_t rank) { return kill(rank, 0) == 0; });
+    if (signalled.empty() || !haveEnded ||
+        !std::exchange(signalledHaveEnded, true)) // it may be about to end
       return;
-    told.clear();
+    signalled.clear();
     signalAll(interruptingSignal() == SIGUSR1 ? SIGTERM : interruptingSignal());
   }
 
@@ -287,7 +288,7 @@ private:
   /// if the run has failed.
   bool lookAtRanks(bool failed, double now) {
     std::vector<pid_t> ranks;
-    endLauncherOfTold();
+    endLauncherOfSignalled();
     if (launched)
       ranks = launched->find();
     else
@@ -303,8 +304,8 @@ private:
       return true;
     }
     // While its ranks run, a stopped launcher does no harm: they end without it. Before it has any, all wait for it.
-    bool isFirst = stoppedLauncher && !launched->haveBeen() && !outcome.hasCause;
-    if (isFirst && stoppedLauncher->look(running(), now - lookedAt)) {
+    bool mayHaveNone = stoppedLauncher && !launched->haveBeen() && !outcome.hasCause;
+    if (mayHaveNone && stoppedLauncher->look(running(), now - lookedAt)) {
       giveReason("the launcher (process " + std::to_string(processes.front()) +
                  ") has been stopped for " +
                  formatv("{0:f1}", stoppedLauncher->secondsOf(processes.front())).str() +
@@ -379,9 +380,9 @@ private:
   std::optional<StoppedRanks> stopped, stoppedLauncher;
   Outcome outcome;
   partita_rt::OwnClock clock;
-  double lookedAt = 0;     ///< the last look at stopped ranks, by it
-  std::vector<pid_t> told; ///< ranks that have got the first signal in place of their launcher
-  bool toldHaveEnded = false;
+  double lookedAt = 0;          ///< the last look at stopped ranks, by it
+  std::vector<pid_t> signalled; ///< ranks that have got the first signal in place of their launcher
+  bool signalledHaveEnded = false;
   bool haveLostLauncher = false; ///< the ranks have: it was killed, or has ended before them
   int polls = 0;
   int passed = 0;          ///< signals to this process that were passed on

@@ -3,12 +3,9 @@
 #include "tools/partita/Run/KnownCheckpoints.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "llvm/ADT/STLExtras.h"
-#include <algorithm>
 #include <fcntl.h>
-#include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -34,20 +31,9 @@ KnownCheckpoints::KnownCheckpoints(const std::string &folder) {
   }
 }
 
-void KnownCheckpoints::release() {
+KnownCheckpoints::~KnownCheckpoints() {
   for (int descriptor : descriptors)
     close(descriptor);
-  descriptors.clear();
-}
-
-void KnownCheckpoints::hold(const std::string &folder) {
-  release();
-  KnownCheckpoints now(folder);
-  std::set<Identity> known;
-  std::set_intersection(identities.begin(), identities.end(), now.identities.begin(),
-                        now.identities.end(), std::inserter(known, known.end()));
-  identities = std::move(known);
-  descriptors.swap(now.descriptors); // those of others as well
 }
 
 static std::optional<KnownCheckpoints::Identity> identityOfFolder(const std::string &path) {

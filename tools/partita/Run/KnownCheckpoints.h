@@ -11,20 +11,14 @@
 
 namespace partita::tool {
 
-/// The checkpoints that a folder held at some time, recognized whatever their names are later.
+/// The checkpoints that a folder held at some time, recognized whatever their names are later: by their inodes. The number of
+/// a removed inode may be given to the next folder, but not while it is open, so their folders stay open.
 class KnownCheckpoints {
 public:
   explicit KnownCheckpoints(const std::string &folder);
-  ~KnownCheckpoints() { release(); }
+  ~KnownCheckpoints();
   KnownCheckpoints(const KnownCheckpoints &) = delete;
   KnownCheckpoints &operator=(const KnownCheckpoints &) = delete;
-
-  /// They are recognized by their inodes. The number of a removed inode may be given to the next folder, but not while it is
-  /// open. So their folders are open while a start may remove them. In between they are not, since that keeps their file system
-  /// from being unmounted.
-  void release();
-  /// Opens those that are still there, and forgets the others.
-  void hold(const std::string &folder);
 
   /// Is the checkpoint in this folder one of them?
   bool have(const std::string &path) const;
@@ -39,7 +33,7 @@ private:
   bool anyIs(bool known, const std::string &folder) const;
 
   std::set<Identity> identities;
-  std::vector<int> descriptors; ///< of their folders, while they are held
+  std::vector<int> descriptors; ///< of their folders
 };
 
 } // namespace partita::tool

@@ -12,6 +12,7 @@ using namespace partita::tool;
 ProgramWords partita::tool::readWords(ArrayRef<std::string> arguments) {
   ProgramWords words;
   words.folder = partita_rt::optionValue(arguments, "--checkpoint").value_or("");
+  words.log = partita_rt::optionValue(arguments, "--log").value_or("");
   std::string count = partita_rt::optionValue(arguments, "--steps").value_or("");
   if (int64_t steps; !StringRef(count).getAsInteger(10, steps))
     words.steps = steps;

@@ -14,6 +14,7 @@ namespace partita::tool {
 /// The words of a program's command line that decide where a restart begins.
 struct ProgramWords {
   std::string folder; ///< of --checkpoint
+  std::string log;    ///< of --log
   bool resumes = false;
   std::optional<int64_t> steps;   ///< of the full run
   std::vector<std::string> again; ///< the command line of a restart

@@ -6,8 +6,8 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/FolderAnchor.h"
-#include "tools/partita/Run/FolderLock.h"
 #include "tools/partita/Run/KnownCheckpoints.h"
+#include "tools/partita/Run/LockWait.h"
 #include "tools/partita/Run/Patience.h"
 #include "tools/partita/Run/ProgramWords.h"
 #include "tools/partita/Run/Verdict.h"
@@ -71,6 +71,8 @@ private:
   void exposeHiddenFailure(bool hasSaved);
   int statusWhenComplete() const;
   std::string newestCheckpoint() const;
+  std::string waitForFolder() const;
+  std::string checkBegin() const;
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
@@ -87,7 +89,7 @@ private:
   int64_t maxRestarts;
   ProgramStarts &starts;
   FolderAnchor anchor;
-  FolderLock folderLock; ///< held between two starts
+  partita_rt::PathLock folderLock, logLock; ///< held between two starts
   std::optional<KnownCheckpoints> others;
   bool wasSaved = false; ///< the folder has had a new checkpoint since the run began
   bool hasReplacedOthers =
@@ -196,22 +198,41 @@ std::string Supervisor::newestCheckpoint() const {
   return "";
 }
 
-/// Decides how the next start begins. Returns why there can be none, or "".
-std::string Supervisor::prepareRestart() {
+/// Returns why the next start must not use the folder, or "".
+std::string Supervisor::waitForFolder() const {
   if (!anchor.isThere()) {
     errs() << "partita " << command << ": " << printableLines(reasonOf(outcome)) << "; waits up to "
            << textOf(Patience::Folder) << " for the --checkpoint folder '"
            << printableLines(anchor.name()) << "' to come back\n";
     errs().flush();
   }
-  mustNotGoOn = !anchor.waitFor();
-  if (mustNotGoOn)
-    return "is not started again: --checkpoint: '" + anchor.name() +
-           "' is not the folder that the run started with; is a file system not mounted?";
-  outlivedWait = !folderLock.take(command, words.folder);
+  return anchor.waitFor()
+             ? ""
+             : "is not started again: --checkpoint: '" + anchor.name() +
+                   "' is not the folder that the run started with; is a file system not mounted?";
+}
+
+/// After the waits for a restart, which may have taken ten minutes. Returns why it would not begin where its line says, or "":
+/// without a checkpoint a program begins again.
+std::string Supervisor::checkBegin() const {
+  std::string problem = waitForFolder();
+  if (!problem.empty() || resumesFrom.empty() || !newestCheckpoint().empty())
+    return problem;
+  return "is not started again: --checkpoint: '" + words.folder + "' has lost " + resumesFrom +
+         ", and has no other checkpoint";
+}
+
+/// Decides how the next start begins. Returns why there can be none, or "".
+std::string Supervisor::prepareRestart() {
+  if (std::string gone = waitForFolder(); !gone.empty()) {
+    mustNotGoOn = true;
+    return gone;
+  }
+  outlivedWait = !takeLockWhenFree(folderLock, command, words.folder);
+  logLock.take(words.log); // or the next start reports who has it
   bool beginsAgain = mustBeginAgain();
-  nextArguments = beginsAgain ? arguments : words.again;
   resumesFrom = beginsAgain ? "" : newestCheckpoint();
+  nextArguments = beginsAgain ? arguments : words.again;
   // Status 3 alone does not show training, since a rank that is lost in the set-up causes it, too. If no rank has run on
   // this host, there is nothing else to go by.
   hasTrained |= outcome.hasTrained || !resumesFrom.empty() ||
@@ -266,18 +287,14 @@ int Supervisor::run() {
   if (!problem.empty())
     return fail(command, problem);
   for (int64_t restarts = 0;; ++restarts) {
-    if (others)
-      others->hold(words.folder);
     KnownCheckpoints before(words.folder);
     folderLock.release();
+    logLock.release();
     outcome = starts.run(nextArguments);
     if (outcome.savedIn)
       anchor.moveTo(words.folder, *outcome.savedIn);
     hasReplacedOthers |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
-    before.release();
-    if (others)
-      others->release();
     wasSaved |= hasSaved;
     exposeHiddenFailure(hasSaved);
     if (outcome.status != 0 && isComplete()) {
@@ -296,6 +313,8 @@ int Supervisor::run() {
     if (problem.empty() && !interruptingSignal()) {
       tellRestart(restarts + 1);
       pauseFor(secondsToWait());
+      problem = checkBegin();
+      mustNotGoOn = !problem.empty();
     }
     if (verdict == Verdict::RestartWithFewer)
       stepless = 0; // of the size before

@@ -2,6 +2,7 @@
 
 #include "tools/partita/Run/SupervisorClaim.h"
 #include "runtime/include/partita_rt/option_words.h"
+#include "runtime/include/partita_rt/owned_paths.h"
 #include "runtime/include/partita_rt/start_marks.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/ProgramWords.h"
@@ -90,12 +91,11 @@ static bool canBeClaimed(const std::string &path) {
          (stat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode) || S_ISREG(status.st_mode));
 }
 
-static std::string problemOf(pid_t owner, const char *option, const std::string &path) {
-  std::string who = owner ? " (process " + std::to_string(owner) + ")" : "";
-  bool isLog = StringRef(option) == "--log";
-  return std::string(option) + ": another run writes " + (isLog ? "" : "into ") + path +
-         ": its supervisor" + who + " may be about to start it again; give each run a " +
-         (isLog ? "log" : "folder") + " of its own";
+static std::string problemOf(pid_t owner, const partita_rt::OwnedPath &owned,
+                             const std::string &path) {
+  std::string process = owner ? " (process " + std::to_string(owner) + ")" : "";
+  return ownedByAnotherText(owned, path,
+                            "its supervisor" + process + " may be about to start it again");
 }
 
 SupervisorClaim::~SupervisorClaim() {
@@ -107,8 +107,8 @@ std::string SupervisorClaim::take(ArrayRef<std::string> arguments, bool supervis
   // A run that does not train, such as to dump parameters, only reads the folder.
   if (std::getenv(partita_rt::kMarksVariable) || readWords(arguments).steps.value_or(0) == 0)
     return {};
-  for (const char *option : {"--checkpoint", "--log"}) {
-    std::string path = partita_rt::optionValue(arguments, option).value_or("");
+  for (const partita_rt::OwnedPath &owned : {partita_rt::kOwnedFolder, partita_rt::kOwnedLog}) {
+    std::string path = partita_rt::optionValue(arguments, owned.option).value_or("");
     if (!canBeClaimed(path))
       continue;
     std::vector<std::string> names = claimNames(path);
@@ -127,7 +127,7 @@ std::string SupervisorClaim::take(ArrayRef<std::string> arguments, bool supervis
       return true;
     });
     if (!isFree && owner)
-      return problemOf(*owner, option, path);
+      return problemOf(*owner, owned, path);
   }
   return {};
 }

@@ -14,7 +14,7 @@ namespace partita::tool {
 /// on from that run's checkpoints.
 ///
 /// A claim is a socket with an abstract name, made from the path: the kernel drops it with the process, it leaves no file, and the
-/// folder need not exist yet. It is seen on the supervisor's host, by `partita run`. FolderLock keeps others out as well.
+/// folder need not exist yet. It is seen on the supervisor's host, by `partita run`. The lock on the folder (owned_paths.h) keeps others out as well.
 class SupervisorClaim {
 public:
   SupervisorClaim() = default;
