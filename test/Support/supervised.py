@@ -36,9 +36,9 @@ def files(checkpoint):
     return {path.name: path.read_bytes() for path in checkpoint.iterdir()}
 
 
-def build_slow_rename(library):
-    """Builds slow_rename.c, for LD_PRELOAD."""
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(pathlib.Path(__file__).resolve().parent / "slow_rename.c"), "-ldl"], check=True)
+def build_preload(name, library):
+    """Builds NAME.c of this folder, for LD_PRELOAD."""
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(pathlib.Path(__file__).resolve().parent / f"{name}.c"), "-ldl"], check=True)
 
 
 def children(process):
