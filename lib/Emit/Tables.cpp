@@ -9,12 +9,14 @@
 #include "dialects/Train/Roles.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
+#include "lib/Emit/StageTables.h"
 #include "lib/Emit/Topology.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Support/Version.h"
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -51,7 +53,7 @@ public:
       std::string space = stageSpace(stage);
       if (!space.empty())
         os << "namespace " << space << " {\n\n";
-      printStage(stage);
+      printStageTables(stage, os);
       if (!space.empty())
         os << "} // namespace " << space << "\n\n";
       list += (number ? ", " : "") + (space.empty() ? "" : space + "::") + "stage()";
@@ -77,21 +79,9 @@ private:
 
   bool isOfStages() const { return stages.front() != module; }
 
-  /// Prints `static const Type kName[] = {rows};`. Returns false, and prints nothing, if the table
-  /// is empty.
-  bool rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
-    if (list.empty())
-      return false;
-    os << "static const " << type << " k" << name << "[] = {\n";
-    for (const std::string &row : list)
-      os << "    " << row << ",\n";
-    os << "};\n\n";
-    return true;
-  }
-
   /// Prints a table of the program and notes it for program().
   void programRows(StringRef type, StringRef name, ArrayRef<std::string> list) {
-    if (!rows(type, name, list))
+    if (!printRows(type, name, list, os))
       return;
     std::string member = name.str();
     member[0] = llvm::toLower(member[0]);
@@ -339,38 +329,6 @@ private:
     programRows("Output", "Outputs", list);
   }
 
-  bool printMessages(ArrayAttr messages) {
-    SmallVector<std::string> list;
-    for (rt::MessageAttr row : rt::elementsOf<rt::MessageAttr>(messages))
-      if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
-        list.push_back(llvm::formatv("{{{0}, {1}, {2}, {3}}", rt::channelName(row.getChannel()),
-                                     row.getMessages(), row.getBytes(),
-                                     rt::stringLiteral(row.getReason()))
-                           .str());
-    return rows("MessageEntry", "Messages", list);
-  }
-
-  static std::string stepsOf(rt::CensusAttr row) {
-    par::ExactStepsAttr exact = row.getExact();
-    return exact ? llvm::formatv(", {{Steps::{0}, {{{1}, {2}}}",
-                                 row.getSteps() == partita_rt::Steps::Exact ? "Exact" : "Others",
-                                 exact.getUntil(), exact.getDoubling())
-                       .str()
-                 : "";
-  }
-
-  bool printCensus(rt::ProgramAttr program) {
-    SmallVector<std::string> list;
-    for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus()))
-      if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
-        list.push_back(
-            std::string("{CollectiveKind::") + partita_rt::rowOf(row.getKind()).spelling + ", " +
-            rt::stringLiteral(program.getCommunicator(row.getCommunicator()).getCounted()) + ", " +
-            std::to_string(row.getCalls()) + ", " + std::to_string(row.getBytes()) + ", " +
-            rt::stringLiteral(row.getReason()) + stepsOf(row) + "}");
-    return rows("CensusEntry", "Census", list);
-  }
-
   LogicalResult printDefaults() {
     Attribute attribute = module->getAttr(kRunDefaultsAttr);
     if (!attribute)
@@ -389,40 +347,6 @@ private:
     }
     programRows("RunDefault", "Defaults", list);
     return success();
-  }
-
-  void printStage(ModuleOp module) {
-    auto program = rt::ProgramAttr::of(module);
-    auto sizeOf = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
-    int64_t arena = sizeOf(rt::RtDialect::kArenaBytes),
-            persistent = sizeOf(rt::RtDialect::kPersistentBytes);
-    bool hasCensus = printCensus(program);
-    bool hasMessages = printMessages(program.getMessages());
-    os << "static Stage stage() {\n  Stage s;\n";
-    os << "  s.persistentBytes = " << persistent << ";\n  s.arenaBytes = " << arena << ";\n";
-    for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
-                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
-                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"},
-                                {rt::RtDialect::kScratchBytes, "scratchBytes"}})
-      if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
-        os << "  s." << member << " = " << bytes.getInt() << ";\n";
-    if (hasCensus)
-      os << "  s.census = kCensus;\n";
-    if (hasMessages)
-      os << "  s.messages = kMessages;\n";
-    for (auto [bytes, member] :
-         {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
-      if (bytes)
-        os << "  s.transfers." << member << " = " << bytes << ";\n";
-    static constexpr std::pair<train::EntryPoint, StringLiteral> functions[] = {
-        {train::EntryPoint::Init, "init"},
-        {train::EntryPoint::TrainStep, "trainStep"},
-        {train::EntryPoint::EvalStep, "evalStep"},
-        {train::EntryPoint::Forward, "forward"}};
-    for (auto [entry, field] : functions)
-      if (Operation *function = train::lookup(module, entry))
-        os << "  s." << field << " = " << SymbolTable::getSymbolName(function).getValue() << ";\n";
-    os << "  return s;\n}\n\n";
   }
 
   /// Returns the optimizer of the first stage that has one. All stages have the same, except those
