@@ -7,8 +7,7 @@
 //     partita-checkpoint diff A B
 //
 // A PATH is a run's folder (its newest checkpoint; `verify`: all of them), the folder of one
-// checkpoint, or its file. Exit status 0: done, or no difference; 1: damage, or a difference; 2: an
-// error.
+// checkpoint, or its file. Exit status 0: done, or no difference; 1: damage (ls, verify), or a difference (diff); 2: an error.
 
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/folder.h"
@@ -37,8 +36,8 @@ constexpr char kUsage[] =
     "merge   writes the shards of a checkpoint as one file of full tensors\n"
     "diff    compares the tensors of two checkpoints, however they are split\n\n"
     "A PATH is the folder of a run (its newest checkpoint; verify: all of them), the folder of one\n"
-    "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage, a\n"
-    "checkpoint in ls or verify that cannot be read, or a difference; 2: another error.\n";
+    "checkpoint, or its file. Exit status 0: done, no damage, no difference; 1: damage (ls, verify),\n"
+    "or a difference (diff); 2: an error, such as damage that keeps merge and diff from reading.\n";
 
 using Words = std::vector<std::string>;
 
@@ -251,9 +250,12 @@ int merge(const Words &words) {
   if (path.empty() || output.empty())
     fail("merge takes a checkpoint, and -o FILE.safetensors; --help says more");
   CheckpointFiles file(fileOf(path));
+  fs::path from = fs::absolute(file.path()), to = fs::absolute(output);
   std::error_code none;
-  if (fs::equivalent(fs::absolute(file.path()).parent_path(), fs::absolute(output).parent_path(),
-                     none))
+  // A folder for checkpoints, or any other folder with a file of tensors, may have more files.
+  bool isWholeFolder = from.filename() == kUnshardedName || from.filename() == kIndexName;
+  if (fs::equivalent(from, to, none) ||
+      (isWholeFolder && fs::equivalent(from.parent_path(), to.parent_path(), none)))
     fail("-o: %s would lie in the checkpoint that is read; choose another name", output.c_str());
   std::map<std::string, std::string> metadata = file.metadata();
   for (const char *own : {"save", "crc32c", "block_crc32c"})
