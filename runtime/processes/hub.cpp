@@ -191,7 +191,7 @@ void Hub::lookAtPositions(Clock::time_point now) {
     return;
   reportLostRank(watch.subject(), Cause::Stall, text, now);
   failure->silent = watch.subject();
-  failure->told = watch.waitersTold();
+  failure->named = watch.namedWaiters();
 }
 
 void Hub::tick(Clock::time_point now) {
@@ -230,7 +230,7 @@ std::string Hub::withAnswers(Clock::time_point now) const {
       ++more;
   };
   for (size_t r = 0; r < peers.size(); ++r) {
-    if (failure->told.count(int(r)))
+    if (failure->named.count(int(r)))
       continue;
     if (answers[r] && !answers[r]->empty())
       append(nameOf(int(r)) + " " + *answers[r]);

@@ -96,9 +96,9 @@ private:
     Cause cause;
     int rank;
     std::string message, question;
-    bool asksWhere = false;  ///< each rank says for whom it waits
-    int silent = -1;         ///< a rank that is not asked
-    std::set<int> told = {}; ///< ranks of which the message says that
+    bool asksWhere = false;   ///< each rank says for whom it waits
+    int silent = -1;          ///< a rank that is not asked
+    std::set<int> named = {}; ///< ranks of which the message says that
   };
   enum class State : uint8_t { Alive, Left, Dead };
 

@@ -36,9 +36,9 @@ int MPI_Finalize(void) {
 subprocess.run(["cc", "-shared", "-fPIC", "-Wl,--unresolved-symbols=ignore-all", "-o", "stops.so", "stops.c"], check=True)
 two = f"{bin}/partita_rt_example_dp2"
 who = r"rank 0 \(host \S+, process \d+\)"
-expected = {"joining": r"a rank \(process \d+\) has waited 3 s at MPI's set-up for others, of which MPI does not say which; has one stopped\?",
-            "set-up": who + r" has waited 3 s at .+ for rank 1 \(host \S+, process \d+\); has one stopped\?",
-            "end": who + r" has waited 3 s at MPI's end for others, of which MPI does not say which; has one stopped\?"}
+expected = {"joining": r"a rank \(process \d+\) has waited 3 s in MPI_Init for other ranks \(MPI does not say which\); has one stopped\?",
+            "set-up": who + r" has waited 3 s in .+ for rank 1 \(host \S+, process \d+\); has one stopped\?",
+            "end": who + r" has waited 3 s in MPI_Finalize for other ranks \(MPI does not say which\); has one stopped\?"}
 for where, text in expected.items():
     for transport in ("window", "messages") if where == "set-up" else ("window",):
         since = time.monotonic()

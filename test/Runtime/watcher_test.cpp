@@ -7,6 +7,7 @@
 #include "temporary_folder.h"
 
 #include <chrono>
+#include <future>
 #include <new>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -130,6 +131,30 @@ TEST_F(WatcherEnd, LetsTheOthersWriteTheirFlights) {
   int status = 0;
   ASSERT_EQ(waitpid(process, &status, 0), process);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3) << status;
+}
+
+/// Two processes, each a node of its own.
+TEST(UdpHeartbeats, SayWhichNodesHaveNeverBeenHeard) {
+  std::promise<std::string> said[2];
+  std::shared_future<std::string> heard[2] = {said[0].get_future(), said[1].get_future()};
+  auto join = [&](int self) {
+    return std::make_unique<UdpHeartbeats>(
+        self, std::vector<int>{0, 1}, [&, self](const std::string &mine) {
+          said[self].set_value(mine);
+          return std::vector<std::string>{heard[0].get(), heard[1].get()};
+        });
+  };
+  auto other = std::async(std::launch::async, join, 1);
+  std::unique_ptr<UdpHeartbeats> first = join(0), second = other.get();
+  EXPECT_EQ(first->unheardNodes(), std::vector<int>{1});
+  RankPosition position, seen;
+  second->send(position);
+  for (int i = 0; i < 100 && !first->unheardNodes().empty(); ++i) {
+    first->wait(0.1);
+    first->receive({nullptr, &seen});
+  }
+  EXPECT_TRUE(first->unheardNodes().empty());
+  EXPECT_EQ(second->unheardNodes(), std::vector<int>{0});
 }
 
 } // namespace

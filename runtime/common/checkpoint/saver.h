@@ -71,7 +71,7 @@ public:
   /// the save has failed, and on how many ranks; on the others nothing. Rank 0 may still be completing the
   /// folder when this returns.
   SaveFailure complete();
-  /// Does rank 0 complete the last checkpoint, or has it since finish() was called?
+  /// Has rank 0 begun to complete a checkpoint that finish() has not collected yet?
   bool isCompleting() const { return completing.valid(); }
   /// Waits until the last checkpoint is complete, on rank 0. Returns why it is not.
   SaveFailure finish();

@@ -106,7 +106,8 @@ void readImage(RankPosition &position, const std::string &bytes) {
   if (bytes.size() != sizeof(image))
     fail("received a heartbeat of %zu bytes, not %zu", bytes.size(), sizeof(image));
   std::memcpy(static_cast<void *>(&image), bytes.data(), sizeof(image));
-  if (image.phase > Phase::Ended || int(image.work) >= kWorkKinds)
+  if (image.phase > Phase::Ended || int(image.work) >= kWorkKinds ||
+      image.waitsFor < RankPosition::kNoWait)
     fail("received a malformed heartbeat");
   if (image.beats < position.beats || position.phase == Phase::Ended)
     return;

@@ -61,7 +61,7 @@ std::string silentText(const std::string &name, bool runs, double seconds,
 std::string Watch::waitersOf(int rank, const std::vector<const RankPosition *> &positions) {
   std::string text;
   std::set<int> seen{rank};
-  told.clear();
+  named.clear();
   std::vector<int> next{rank};
   size_t more = 0;
   for (size_t at = 0; at < next.size(); ++at)
@@ -70,11 +70,11 @@ std::string Watch::waitersOf(int rank, const std::vector<const RankPosition *> &
           !seen.insert(r).second)
         continue;
       next.push_back(r);
-      if (told.size() == size_t(kNamedWaiters)) {
+      if (named.size() == size_t(kNamedWaiters)) {
         ++more;
         continue;
       }
-      told.insert(r);
+      named.insert(r);
       text += "; " + names[size_t(r)] + " " + waitText(*positions[size_t(r)]);
     }
   return more ? text + "; " + std::to_string(more) + " more ranks wait for these" : text;

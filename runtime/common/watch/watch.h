@@ -56,7 +56,7 @@ public:
   std::string silenceOf(int rank, const RankPosition *position, double now, double timeout) const;
   /// The rank of the last report, and those that it names because they wait.
   int subject() const { return found; }
-  const std::set<int> &waitersTold() const { return told; }
+  const std::set<int> &namedWaiters() const { return named; }
 
 private:
   struct Seen {
@@ -82,7 +82,7 @@ private:
   std::function<bool(int)> runs; ///< may be null
   std::vector<Seen> ranks;
   int self, found = -1;
-  std::set<int> told;
+  std::set<int> named;
 };
 
 } // namespace partita_rt

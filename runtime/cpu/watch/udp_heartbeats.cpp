@@ -56,7 +56,7 @@ UdpHeartbeats::Endpoint UdpHeartbeats::open() {
 }
 
 UdpHeartbeats::UdpHeartbeats(int self, const std::vector<int> &nodes, const Gather &gather)
-    : self(self), nodes(nodes) {
+    : self(self), nodes(nodes), isHeard(nodes.size()) {
   Endpoint own = open();
   std::random_device random;
   own.run = uint64_t(random()) << 32 | random();
@@ -133,6 +133,7 @@ UdpHeartbeats::Heard UdpHeartbeats::receive(const std::vector<RankPosition *> &p
                       nodes[size_t(head.rank)] != nodes[size_t(self)];
     if (!isOfTheRun)
       continue;
+    isHeard[size_t(nodes[size_t(head.rank)])] = true;
     heard.ends |= head.kind == int32_t(Kind::End);
     if (int turn = turnOf(head.rank);
         head.kind == int32_t(Kind::Claim) && turn < heard.claim.value_or(turn + 1))
@@ -145,6 +146,14 @@ UdpHeartbeats::Heard UdpHeartbeats::receive(const std::vector<RankPosition *> &p
       }
   }
   return heard;
+}
+
+std::vector<int> UdpHeartbeats::unheardNodes() const {
+  std::vector<int> unheard;
+  for (int rank = 0; rank < int(nodes.size()); ++rank)
+    if (nodes[size_t(rank)] == rank && rank != nodes[size_t(self)] && !isHeard[size_t(rank)])
+      unheard.push_back(rank);
+  return unheard;
 }
 
 void UdpHeartbeats::tell(Kind kind) {

@@ -46,6 +46,8 @@ public:
   };
   /// Takes what has arrived; positions go into those of other nodes' ranks.
   Heard receive(const std::vector<RankPosition *> &positions);
+  /// Returns the lowest ranks of other nodes from which no datagram has arrived, such as behind a firewall.
+  std::vector<int> unheardNodes() const;
   /// Tells all ranks of other nodes that this one is about to print why the run ends, or has.
   void tellClaim() { tell(Kind::Claim); }
   void tellEnd() { tell(Kind::End); }
@@ -68,6 +70,7 @@ private:
   int self, family = AF_INET6, socket = -1;
   uint64_t run = 0; ///< strangers do not know it
   std::vector<int> nodes, watching;
+  std::vector<bool> isHeard; ///< by the lowest rank of a node: has a datagram arrived from it?
   std::vector<Endpoint> endpoints;
 };
 

@@ -46,7 +46,8 @@ bool RankWaits::mayTakeLong(int peer) const {
   if (takesLong(position().phase))
     return true;
   std::set<int> seen{self};
-  while (peer >= 0 && view.positions[size_t(peer)] && seen.insert(peer).second) {
+  while (peer >= 0 && peer < ranks() && view.positions[size_t(peer)] &&
+         seen.insert(peer).second) { // it may have come in a datagram
     if (takesLong(view.positions[size_t(peer)]->phase))
       return true;
     peer = view.positions[size_t(peer)]->waitsFor;
@@ -59,7 +60,7 @@ std::string RankWaits::whyOf(int peer) const {
     return textOfRunning();
   std::string text;
   std::set<int> seen{self};
-  while (peer >= 0) {
+  while (peer >= 0 && peer < ranks()) {
     if (!seen.insert(peer).second)
       return text + "; they wait for one another";
     text += "; " + rankText(program, peer);

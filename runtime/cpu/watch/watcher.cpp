@@ -7,13 +7,17 @@
 #include "common/temporary_file.h"
 #include "partita_rt/exit_status.h"
 #include "partita_rt/machine.h"
+#include "partita_rt/printable.h"
 #include "partita_rt/signal_masks.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <unistd.h>
 
 namespace partita_rt {
 
+/// So many heartbeats later than this process begins to send them, those of all nodes should have arrived.
+constexpr int kBeatsUntilHeard = 10;
 /// How long a rank waits for another one that is about to report, in seconds.
 constexpr double kOthersPatience = 1;
 
@@ -106,6 +110,18 @@ void Watcher::sendHeartbeats() {
   }
 }
 
+/// The user could not know otherwise that ranks there are not watched. One process says so.
+void Watcher::warnOfUnheardNodes() const {
+  if (!sight.remote || !sight.remote->watches() || sight.remote->turn() != 0)
+    return;
+  for (int rank : sight.remote->unheardNodes())
+    std::fprintf(
+        stderr,
+        "%s: warning: no heartbeat has arrived from %s or others of its host (they are UDP datagrams; does a firewall drop "
+        "them?): if one of these ranks stops, only ranks that wait for it report it\n",
+        name.c_str(), printable(sight.names[size_t(rank)]).c_str());
+}
+
 void Watcher::loop() {
   blockSignals(); // they are for the rank's own thread
   int self = sight.own.size() == 1 ? sight.own[0] : -1;
@@ -118,6 +134,7 @@ void Watcher::loop() {
   std::vector<const RankPosition *> positions(sight.positions.begin(), sight.positions.end());
   OwnClock clock(OwnClock::longest(timeout));
   double beatAt = 0, lookAt = 0;
+  int beats = 0;
   for (;;) {
     double now = clock.advance();
     {
@@ -129,6 +146,8 @@ void Watcher::loop() {
     if (due) {
       beatAt = now + heartbeatSeconds(timeout);
       sendHeartbeats();
+      if (++beats == kBeatsUntilHeard)
+        warnOfUnheardNodes();
     }
     UdpHeartbeats::Heard heard =
         sight.remote ? sight.remote->receive(sight.positions) : UdpHeartbeats::Heard();

@@ -44,6 +44,7 @@ private:
   void stop();
   void loop();
   void sendHeartbeats();
+  void warnOfUnheardNodes() const;
   void expectReport(const std::vector<int> &ranks, bool isDue) const;
   void sleep();
   bool runEnds() const;

@@ -66,9 +66,9 @@ std::string Meetings::lateText(const char *what, double seconds) const {
   for (const Member &each : node)
     if (each.shown && each.shown->meetings < mine)
       late += (late.empty() ? "" : ", ") + each.name;
-  return own + " has waited " + std::to_string(int64_t(seconds)) + " s at " + what + " for " +
+  return own + " has waited " + std::to_string(int64_t(seconds)) + " s in " + what + " for " +
          (!late.empty()            ? late
-          : areAll || node.empty() ? "others, of which MPI does not say which"
+          : areAll || node.empty() ? "other ranks (MPI does not say which)"
                                    : "ranks of other nodes") +
          "; has one stopped?";
 }

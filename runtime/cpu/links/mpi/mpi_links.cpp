@@ -31,7 +31,7 @@ constexpr unsigned kSpeakersPatience = 2;
 class MpiLinks final : public ProcessLinks {
 public:
   explicit MpiLinks(const Program &program) : program(program), meetings(program.name) {
-    Meetings::Scope scope(meetings, "MPI's set-up");
+    Meetings::Scope scope(meetings, "MPI_Init");
     int provided = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
@@ -41,7 +41,7 @@ public:
   }
   ~MpiLinks() override {
     allGather("", "the end of the run");
-    Meetings::Scope scope(meetings, "MPI's end");
+    Meetings::Scope scope(meetings, "MPI_Finalize");
     meetings.forget();
     deaths.reset();
     shown.reset();

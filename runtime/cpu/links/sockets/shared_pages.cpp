@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -31,7 +32,10 @@ void SharedPages::open(int rank, const std::string &text, const std::string &mac
   if (fields[0] != machine)
     return;
   processes::Socket file(::open(fields[1].c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.isOpen())
+  struct stat
+      status; // of a shorter file, or of something else, which has that number in this PID namespace
+  if (!file.isOpen() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size != bytes)
     return;
   map(rank, file.get());
   char *&region = regions[size_t(rank)];
