@@ -19,6 +19,7 @@ struct Row {
 using Flag = bool StartFacts::*;
 void set(StartFacts &facts, Flag flag) { facts.*flag = true; }
 void set(StartFacts &facts, RanksSaid said) { facts.said = said; }
+void set(StartFacts &facts, Progress progress) { facts.progress = progress; }
 
 /// Facts of a start with this status; then some are set.
 template <typename... Flags> StartFacts facts(int status, Flags... flags) {
@@ -34,7 +35,11 @@ constexpr Flag kAsked = &StartFacts::askedToEnd, kCause = &StartFacts::hasCause,
                kUnexplained = &StartFacts::isUnexplained, kTrains = &StartFacts::hasTrained,
                kAgain = &StartFacts::failedAgain, kRestart = &StartFacts::wasRestarted,
                kTrained = &StartFacts::trainedBefore, kFewer = &StartFacts::hasFewer,
-               kHeld = &StartFacts::outlivedWait;
+               kHeld = &StartFacts::outlivedWait, kLauncher = &StartFacts::isLauncher,
+               kDone = &StartFacts::hasDone, kLost = &StartFacts::hasLost,
+               kError = &StartFacts::hasError, kAboutToEnd = &StartFacts::hasAsked,
+               kSaved = &StartFacts::hasSaved, kInterrupted = &StartFacts::interrupted;
+constexpr Progress kPart = Progress::Incomplete, kAll = Progress::Complete;
 
 TEST(Verdict, Table) {
   const Row rows[] = {
@@ -47,6 +52,18 @@ TEST(Verdict, Table) {
       {"mpirun reports SIGTERM", facts(128 + SIGTERM), Verdict::AskedToEnd},
       {"the same of a restart", facts(128 + SIGTERM, kRestart, kTrained, kFewer),
        Verdict::AskedToEnd},
+
+      {"srun ends the others after a rank's death", facts(128 + SIGTERM, kCause, kLauncher),
+       Verdict::RestartNow},
+      {"ranks that were asked to end, and then killed",
+       facts(128 + SIGTERM, kCause, kLauncher, kAboutToEnd), Verdict::AskedToEnd},
+
+      {"all is done, and its script fails", facts(1, kLauncher, kDone, kAll), Verdict::Complete},
+      {"or is killed", facts(kTraining, kLauncher, kDone, kAll, kCause), Verdict::Complete},
+      {"a signal asked the supervisor to end",
+       facts(kTraining, kLauncher, kDone, kAll, kAsked, kInterrupted), Verdict::AskedToEnd},
+      {"the ranks of another host are not done", facts(1, kLauncher, kDone, kPart, kTrains),
+       Verdict::RestartNow},
 
       {"kill -9 of a rank", facts(kTraining, kCause), Verdict::RestartNow},
       {"kill -9 of the only process", facts(1, kCause), Verdict::RestartNow},
@@ -92,6 +109,66 @@ TEST(Verdict, Table) {
   };
   for (const Row &row : rows)
     EXPECT_EQ(int(verdictOf(row.facts)), int(row.verdict)) << row.what;
+}
+
+TEST(Verdict, StatusZeroOfALauncherHidesWhatRanksSay) {
+  struct {
+    const char *what;
+    StartFacts facts;
+    Hidden hidden;
+    Verdict verdict;
+  } rows[] = {
+      {"done", facts(0, kLauncher, kDone, kAll), Hidden::Nothing, Verdict::Ended},
+      {"done, without checkpoints", facts(0, kLauncher, kDone), Hidden::Nothing, Verdict::Ended},
+      {"done on other hosts", facts(0, kLauncher, kNone, kAll), Hidden::Nothing, Verdict::Ended},
+      {"a wrong option", facts(0, kLauncher, kSays), Hidden::Refusal, Verdict::Final},
+      {"a full disk", facts(0, kLauncher, kUnsaved, kTrains), Hidden::Unsaved,
+       Verdict::RestartLater},
+      {"the command 'true'", facts(0, kLauncher, kNone, kPart), Hidden::NoRank, Verdict::Final},
+      {"on other hosts, too early", facts(0, kLauncher, kNone, kPart, kSaved), Hidden::Incomplete,
+       Verdict::RestartNow},
+      {"a rank has died", facts(0, kLauncher, kPart, kLost, kTrains), Hidden::Incomplete,
+       Verdict::RestartNow},
+      {"the same without checkpoints", facts(0, kLauncher, kLost, kTrains), Hidden::Failure,
+       Verdict::RestartNow},
+      {"parameters cannot be written at last", facts(0, kLauncher, kAll, kTrains, kError),
+       Hidden::Failure, Verdict::RestartNow},
+      {"'true' without checkpoints", facts(0, kLauncher, kNone), Hidden::Unconfirmed,
+       Verdict::Ended},
+      {"a signal to the supervisor", facts(0, kLauncher, kPart, kInterrupted, kAsked),
+       Hidden::Nothing, Verdict::AskedToEnd},
+      {"no launcher", facts(0, kTrains), Hidden::Nothing, Verdict::Ended},
+  };
+  for (auto &row : rows) {
+    EXPECT_EQ(int(hiddenBy(row.facts)), int(row.hidden)) << row.what;
+    expose(row.facts, row.hidden);
+    EXPECT_EQ(int(verdictOf(row.facts)), int(row.verdict)) << row.what;
+  }
+}
+
+TEST(Verdict, StatusOfTheSupervisor) {
+  struct {
+    const char *what;
+    Verdict verdict;
+    StartFacts facts;
+    bool hasTrained;
+    int status;
+  } rows[] = {
+      {"done", Verdict::Ended, facts(0), true, 0},
+      {"refused", Verdict::Final, facts(kRefused), false, kRefused},
+      {"no such command", Verdict::Final, facts(127, kLauncher), false, 127},
+      {"its script fails", Verdict::Complete, facts(2), true, 2},
+      {"it would ask for another run", Verdict::Complete, facts(kTraining), true, 0},
+      {"it was killed", Verdict::Complete, facts(128 + SIGKILL), true, 0},
+      {"NaN again", Verdict::Final, facts(kTraining, kAgain), true, kRefused},
+      {"no restart is left: torchrun", Verdict::RestartNow, facts(1), true, kTraining},
+      {"mpirun, of a killed rank", Verdict::RestartNow, facts(128 + SIGKILL), true, kTraining},
+      {"mpirun, before a step", Verdict::RestartNow, facts(128 + SIGKILL), false, 128 + SIGKILL},
+      {"a full disk", Verdict::Final, facts(kRefused, kUnsaved), false, kTraining},
+      {"a signal", Verdict::AskedToEnd, facts(128 + SIGTERM), true, 128 + SIGTERM},
+  };
+  for (auto &row : rows)
+    EXPECT_EQ(statusOf(row.verdict, row.facts, row.hasTrained), row.status) << row.what;
 }
 
 TEST(Verdict, RanksAreLostForGoodIfAnotherStartIsRefused) {
@@ -153,7 +230,7 @@ TEST(Verdict, RefusalsInSuccessionHaveALimit) {
 TEST(Verdict, WhichOnesRestart) {
   for (Verdict verdict : {Verdict::RestartNow, Verdict::RestartLater, Verdict::RestartWithFewer})
     EXPECT_TRUE(startsAgain(verdict));
-  for (Verdict verdict : {Verdict::Ended, Verdict::AskedToEnd, Verdict::Final})
+  for (Verdict verdict : {Verdict::Ended, Verdict::Complete, Verdict::AskedToEnd, Verdict::Final})
     EXPECT_FALSE(startsAgain(verdict));
 }
 

@@ -105,6 +105,10 @@ runs.check("late")
 # One that starts nothing, and says that all is well.
 status, errors = run("nothing", "--max-restarts", "2", "--launcher", "true")
 assert status == 1 and errors.count("\n") == 1 and "error: the launcher has ended with status 0 without starting a rank on this host" in errors, (status, errors)
+# Nor does it say anything if no checkpoint is wanted: then nothing shows whether anything was done.
+words = ["partita", "run", str(folder / "two"), *TRAIN[:6]]
+nothing = subprocess.run([*words, "--launcher", "true"], capture_output=True, text=True, timeout=100)
+assert nothing.returncode == 0 and "warning: the launcher has ended with status 0, and no rank on this host has confirmed" in nothing.stderr, nothing
 # A launcher may say that all is well though a rank has died.
 launcher = folder / "launcher"
 launcher.write_text(f"#!/bin/sh\n{MPIRUN} \"$@\"\nexit 0\n")
@@ -112,4 +116,11 @@ launcher.chmod(0o755)
 status, errors = run("hidden", "--max-restarts", "1", "--launcher", str(launcher), kills=("step-10",))
 assert status == 0 and re.search(r"with status 0, but the newest checkpoint is of step \d+ of 60; restart 1 of 1, from", errors), errors
 runs.check("hidden")
+# The same without checkpoints: what ranks have said shows it.
+killed = subprocess.Popen([*words[:-1], "100000", "--log", str(folder / "unsaved.csv"), "--launcher", str(launcher)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+until(lambda: steps(folder / "unsaved.csv") > 3)
+os.kill(ranks(killed.pid, "two")[-1], signal.SIGKILL)
+errors = killed.communicate(timeout=100)[1]
+assert killed.returncode == 3, (killed.returncode, errors)
+assert re.search(r"partita run: error: the launcher has ended with status 0, but no rank on this host has finished its work: rank 1 \(host \S+, process \d+\) died\n", errors), errors
 print("launchers end, stop and hide what their ranks do")

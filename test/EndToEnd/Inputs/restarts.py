@@ -93,7 +93,7 @@ for name, launcher in (("threads", []), ("mpi", ["--launcher", MPIRUN]), ("tcp",
         assert re.search(again, errors), errors
 print("a loss that is NaN again is final: threads, mpi, tcp")
 # Killed more often than it may be started again: another supervisor, such as a Slurm script, may start it, whatever the launcher says.
-for name, launcher in (("often", []), ("often-tcp", ["--launcher", TORCHRUN])):
+for name, launcher in (("often", []), ("often-tcp", ["--launcher", TORCHRUN]), ("often-mpi", ["--launcher", MPIRUN])):
     status, errors = run(name, "--max-restarts", "1", *launcher, kills=(3, 17))
     assert status == 3 and "partita run: error: the program has failed 2 times; --max-restarts 1 allows no more" in errors, (name, status, errors)
 status, errors = run("often", "--max-restarts", "1", "--resume", "auto")

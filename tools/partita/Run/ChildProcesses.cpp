@@ -43,8 +43,7 @@ using namespace partita::tool;
 /// Seconds that ranks have to end by themselves after one has failed: their reports take a moment.
 /// Then they get SIGTERM, and kAsked seconds later SIGKILL.
 static constexpr int kGrace = 5, kAsked = 3;
-/// Microseconds between two looks at which processes have ended, and how many of them make one look
-/// at what the others do.
+/// Microseconds between polls for processes that have ended; every kPollsPerLook-th one also looks for stopped ranks.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
 /// The same before a launcher's first rank is seen.
 static constexpr int kPollsPerFirstLook = 2;
@@ -239,6 +238,8 @@ private:
   void readMarks() {
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasDone = marks.has(partita_rt::kDoneMark);
+    outcome.hasError = marks.has(partita_rt::kErrorMark);
+    outcome.hasAsked = marks.hasAny(partita_rt::kAskedMark);
     outcome.said = marks.has(partita_rt::kTakenMark)     ? RanksSaid::FolderTaken
                    : marks.has(partita_rt::kUnsavedMark) ? RanksSaid::Unsaved
                    : marks.has(partita_rt::kRefusedMark) ? RanksSaid::Refused
@@ -250,7 +251,7 @@ private:
     outcome.failedStep = failedStepIn(marks.textOf(partita_rt::kFailedStepMark));
     if (ino_t inode; !StringRef(marks.textOf(partita_rt::kSavedMark)).getAsInteger(10, inode))
       outcome.savedIn = inode;
-    // A launcher that was told to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
+    // A launcher that was asked to end, such as mpirun, may hide that its ranks have, with a checkpoint. A rank that could
     // not write it ends with an error.
     if (int number; !outcome.signal && !haveLostLauncher &&
                     !StringRef(marks.textOf(partita_rt::kEndedMark)).getAsInteger(10, number))

@@ -26,18 +26,13 @@ struct FailedStep {
 
 /// How a program's processes have ended.
 struct Outcome : EndFacts {
-  int signal = 0;           ///< by which this process should end too; 0: none
-  bool interrupted = false; ///< a signal to this process, which was passed on, asked for it
+  int signal = 0; ///< by which this process should end too; 0: none
   std::string
       why; ///< the first cause, for a message: "rank 1 was ended by signal 9 (Killed)"; or ""
-  bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
-  bool hasLost = false;    ///< a rank reported another as lost, and none refused to run
-  bool hasDone = false;    ///< a rank has done all that it was asked for
   std::optional<ino_t> savedIn; ///< the folder in which a checkpoint was completed, on this host
   std::string lostRank;         ///< which rank died or stopped, as another one has reported; or ""
   std::string error;            ///< an error of its own with which a rank has ended; or ""
   FailedStep failedStep;
-  int killedBy = 0; ///< a signal by which a process of the program, or the launcher, was ended
   bool rankPrintedError = false; ///< a rank exited with an error of its own, and printed it
 };
 

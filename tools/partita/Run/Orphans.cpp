@@ -48,7 +48,7 @@ private:
 
 bool partita::tool::endOrphans(RanksBelow &below, StoppedRanks &stopped, const StartMarks &marks,
                                int passed, bool leavesOthers) {
-  // Ranks end, or leave a mark that they are about to, if somebody has told them; then they get SIGTERM
+  // Ranks end, or leave a mark that they are about to, if somebody has asked them; then they get SIGTERM
   // and, still without a mark, SIGKILL.
   int toMark = secondsOf(Patience::Mark);
   ForcedEnd force(secondsOf(Patience::Orphans));

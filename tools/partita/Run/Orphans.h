@@ -11,9 +11,9 @@ namespace partita::tool {
 
 /// Waits for the ranks of a launcher that has ended; this process must be a subreaper, so that they have become
 /// its own. They may know that the run is over, and write a checkpoint, without a time limit; if nobody has
-/// told them, this does, and ends those that do not follow. Then it ends what else the launcher has left, which would start ranks
+/// asked them to end, this does, and ends those that do not follow. Then it ends what else the launcher has left, which would start ranks
 /// again; not with `leavesOthers`, unless a signal ends the run. `passed`: how many signals to this process (EndingSignals.h)
-/// have been passed on; the ranks get the later ones. Returns whether it has told ranks by itself, without a signal to this
+/// have been passed on; the ranks get the later ones. Returns whether it has asked ranks by itself, without a signal to this
 /// process: then nobody has asked the run to end.
 bool endOrphans(RanksBelow &ranks, StoppedRanks &stopped, const StartMarks &marks, int passed,
                 bool leavesOthers);

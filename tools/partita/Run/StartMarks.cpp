@@ -30,6 +30,15 @@ bool StartMarks::has(const char *mark) const {
   return !folder.path().empty() && sys::fs::exists(folder.path() + "/" + mark);
 }
 
+bool StartMarks::hasAny(StringRef prefix) const {
+  std::error_code error;
+  for (sys::fs::directory_iterator entry(folder.path(), error), end; !error && entry != end;
+       entry.increment(error))
+    if (sys::path::filename(entry->path()).starts_with(prefix))
+      return true;
+  return false;
+}
+
 std::string StartMarks::textOf(const char *mark) const {
   if (!has(mark))
     return "";

@@ -4,6 +4,7 @@
 #define PARTITA_TOOLS_RUN_STARTMARKS_H
 
 #include "partita/Support/LockedFolder.h"
+#include "llvm/ADT/StringRef.h"
 #include <string>
 
 namespace partita::tool {
@@ -21,6 +22,8 @@ public:
   /// Returns why the folder could not be made; or "".
   const std::string &problem() const { return why; }
   bool has(const char *mark) const;
+  /// Is there a mark whose name begins so?
+  bool hasAny(llvm::StringRef prefix) const;
   /// Returns what its file contains (partita_rt/start_marks.h); "" if there is no such mark, or it cannot be
   /// read.
   std::string textOf(const char *mark) const;

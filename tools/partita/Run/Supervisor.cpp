@@ -3,6 +3,7 @@
 #include "tools/partita/Run/Supervisor.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
+#include "runtime/include/partita_rt/open_files.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/FolderAnchor.h"
@@ -55,6 +56,7 @@ public:
              ProgramStarts &starts)
       : command(command), words(readWords(arguments)), arguments(arguments),
         maxRestarts(maxRestarts), starts(starts), anchor(words.folder) {
+    partita_rt::allowManyFiles(); // one for each checkpoint that is known
     // Without --resume, checkpoints in the folder are another run's: the program refuses them, or
     // with --overwrite its first save removes them. A restart must not go on from them.
     if (maxRestarts > 0 && !words.resumes)
@@ -64,12 +66,11 @@ public:
   int run();
 
 private:
-  Verdict decide(bool wasRestarted, bool hasSaved);
+  StartFacts factsOf(bool wasRestarted, bool hasSaved);
   bool mustBeginAgain() const;
   int64_t stepsDone() const;
-  bool isComplete() const;
-  void exposeHiddenFailure(bool hasSaved);
-  int statusWhenComplete() const;
+  Progress progress() const;
+  std::string whyFailed(Hidden hidden) const;
   std::string newestCheckpoint() const;
   std::string waitForFolder() const;
   std::string checkBegin() const;
@@ -96,6 +97,7 @@ private:
       false; ///< a start has saved, and removed what others had left in the folder
 
   Outcome outcome;                  ///< of the last start
+  StartFacts facts;                 ///< what the verdict on it goes by
   Verdict verdict = Verdict::Final; ///< on it
   bool hasTrained = false;          ///< some start has
   FailedStep failedStep;            ///< the result that has ended the last start
@@ -111,24 +113,28 @@ private:
 
 } // namespace
 
-/// `hasSaved`: the folder has a checkpoint that it had not before. If all ranks were on other hosts, only
-/// that shows that the start has trained; a program that refuses to run has not made it.
-Verdict Supervisor::decide(bool wasRestarted, bool hasSaved) {
-  stepless = outcome.hasTrained || hasSaved ? 0 : stepless + 1;
+/// Returns what is known of the start that has ended. `hasSaved`: the folder has a checkpoint that it had not before. If all
+/// ranks were on other hosts, only that shows that the start has trained; a program that refuses to run has not made it.
+StartFacts Supervisor::factsOf(bool wasRestarted, bool hasSaved) {
   StartFacts facts(outcome);
+  facts.progress = progress();
+  facts.hasSaved = hasSaved;
   facts.askedToEnd = outcome.interrupted || outcome.signal;
-  facts.hasCause |= outcome.hasLost;
-  facts.hasTrained |= hasSaved && outcome.isUnexplained;
   facts.failedAgain = failedAgain;
   facts.wasRestarted = wasRestarted;
   facts.trainedBefore = hasTrained;
   facts.hasFewer = starts.hasFewer();
   facts.outlivedWait = outlivedWait;
+  Hidden hidden = hiddenBy(facts);
+  expose(facts, hidden);
+  if (std::string why = whyFailed(hidden); !why.empty())
+    outcome.why = why;
+  facts.hasCause |= outcome.hasLost;
+  facts.hasTrained |= hasSaved && facts.isUnexplained;
+  stepless = outcome.hasTrained || hasSaved ? 0 : stepless + 1;
   facts.stepless = stepless;
   facts.pauses = pauses + 1;
-  Verdict decided = verdictOf(facts);
-  pauses = decided == Verdict::RestartLater ? pauses + 1 : 0;
-  return decided;
+  return facts;
 }
 
 /// Returns the step of this run's newest checkpoint; 0 if it has none, -1 if that is not known.
@@ -138,48 +144,39 @@ int64_t Supervisor::stepsDone() const {
   return entries.empty() || !areOwn ? 0 : entries.front().step;
 }
 
-/// Is all done, whatever has become of the launcher since? What a script does after its ranks is its own work.
-bool Supervisor::isComplete() const {
-  return outcome.isLauncher && outcome.hasDone && !outcome.interrupted && !words.folder.empty() &&
-         words.steps && stepsDone() >= *words.steps;
+Progress Supervisor::progress() const {
+  if (words.folder.empty() || !words.steps || stepsDone() < 0)
+    return Progress::Unknown;
+  return stepsDone() < *words.steps ? Progress::Incomplete : Progress::Complete;
 }
 
-/// A launcher's own status, unless it is one by which scripts start a run again.
-int Supervisor::statusWhenComplete() const {
-  bool wasKilled = outcome.killedBy || partita_rt::signalIn(outcome.status);
-  return wasKilled || outcome.status == partita_rt::kFailedWhileTraining ? 0 : outcome.status;
-}
-
-/// A launcher may end with status 0 whatever its ranks do, such as a shell script whose last
-/// command is another one. A run that is complete has a checkpoint of its last step; without it, this makes the outcome that
-/// of a failure. `hasSaved`: as above.
-void Supervisor::exposeHiddenFailure(bool hasSaved) {
-  if (!outcome.isLauncher || outcome.status != 0 || outcome.interrupted)
-    return;
-  if (saidWhyNotRun(outcome.said)) { // and printed why
-    outcome.status = partita_rt::kRefused;
-    return;
+/// Returns a message's text on what the launcher's status 0 hides; "" if a rank has printed it. Warns of what is not certain.
+std::string Supervisor::whyFailed(Hidden hidden) const {
+  std::string launcher = "the launcher has ended with status 0";
+  switch (hidden) {
+  case Hidden::Nothing:
+  case Hidden::Refusal:
+  case Hidden::Unsaved:
+    return "";
+  case Hidden::NoRank:
+    return launcher +
+           " without starting a rank on this host; does it run the command line that is appended to it?";
+  case Hidden::Incomplete:
+    return launcher + ", but the newest checkpoint is of step " + std::to_string(stepsDone()) +
+           " of " + std::to_string(*words.steps);
+  case Hidden::Failure:
+    return launcher + ", but no rank on this host has finished its work" +
+           (!outcome.lostRank.empty() ? ": " + outcome.lostRank
+            : !outcome.error.empty()  ? ": " + briefly(outcome.error)
+                                      : "");
+  case Hidden::Unconfirmed:
+    errs()
+        << "partita " << command << ": warning: " << launcher
+        << ", and no rank on this host has confirmed that the work is done; without a checkpoint of the last step, "
+           "nothing else shows it\n";
+    return "";
   }
-  if (outcome.said == RanksSaid::Unsaved) {
-    outcome.status = partita_rt::kFailedWhileTraining;
-    return;
-  }
-  if (words.folder.empty() || !words.steps)
-    return;
-  int64_t done = stepsDone();
-  if (done < 0 || done >= *words.steps) // -1: it is not known
-    return;
-  if (outcome.said == RanksSaid::NeverRan && !hasSaved) {
-    outcome.status = partita_rt::kRefused;
-    outcome.isUnexplained = true;
-    outcome.why = "the launcher has ended with status 0 without starting a rank on this host; does "
-                  "it run the command line that is appended to it?";
-    return;
-  }
-  outcome.status = partita_rt::kFailedWhileTraining;
-  outcome.hasCause = true;
-  outcome.why = "the launcher has ended with status 0, but the newest checkpoint is of step " +
-                std::to_string(done) + " of " + std::to_string(*words.steps);
+  return "";
 }
 
 /// Must the next start begin again, because the newest checkpoint in the folder is another run's? This run's first save
@@ -261,6 +258,11 @@ void Supervisor::tellRestart(int64_t number) const {
 
 /// Prints what the program has not said itself.
 void Supervisor::tellEnd(int64_t restarts) const {
+  if (verdict == Verdict::Complete) {
+    errs() << "partita " << command << ": all is done; " << printableLines(reasonOf(outcome))
+           << '\n';
+    return;
+  }
   if (recurs()) {
     fail(command, failedStep.text + " again after a restart from " +
                       (resumesFrom.empty() ? "the beginning" : resumesFrom) + ": it would recur");
@@ -296,15 +298,11 @@ int Supervisor::run() {
     hasReplacedOthers |= outcome.savedIn.has_value();
     bool hasSaved = before.hasNew(words.folder);
     wasSaved |= hasSaved;
-    exposeHiddenFailure(hasSaved);
-    if (outcome.status != 0 && isComplete()) {
-      errs() << "partita " << command << ": all is done; " << printableLines(reasonOf(outcome))
-             << '\n';
-      return statusWhenComplete();
-    }
     failedAgain = outcome.failedStep.recurs(failedStep);
     failedStep = outcome.failedStep;
-    verdict = decide(restarts > 0, hasSaved);
+    facts = factsOf(restarts > 0, hasSaved);
+    verdict = verdictOf(facts);
+    pauses = verdict == Verdict::RestartLater ? pauses + 1 : 0;
     if (restarts == maxRestarts || !startsAgain(verdict)) {
       tellEnd(restarts);
       break;
@@ -329,15 +327,9 @@ int Supervisor::run() {
       return mustNotGoOn ? partita_rt::kRefused : partita_rt::kFailedWhileTraining;
     }
   }
-  if (outcome.signal)
+  if (outcome.signal && verdict != Verdict::Complete)
     partita_rt::endBySignal(outcome.signal);
-  if (recurs())
-    return partita_rt::kRefused;
-  // A launcher such as torchrun makes 1 of every failure.
-  bool mayGoOn = (startsAgain(verdict) && (hasTrained || outcome.hasTrained)) ||
-                 outcome.said == RanksSaid::Unsaved;
-  return mayGoOn && outcome.status == partita_rt::kRefused ? partita_rt::kFailedWhileTraining
-                                                           : outcome.status;
+  return statusOf(verdict, facts, hasTrained || outcome.hasTrained);
 }
 
 int partita::tool::superviseRun(StringRef command, const std::vector<std::string> &arguments,

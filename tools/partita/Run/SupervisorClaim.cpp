@@ -1,6 +1,7 @@
 //===- SupervisorClaim.cpp - whose a run's files are between two starts ----------------------===//
 
 #include "tools/partita/Run/SupervisorClaim.h"
+#include "runtime/include/partita_rt/abstract_name.h"
 #include "runtime/include/partita_rt/option_words.h"
 #include "runtime/include/partita_rt/owned_paths.h"
 #include "runtime/include/partita_rt/start_marks.h"
@@ -16,7 +17,6 @@
 #include <optional>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -48,26 +48,9 @@ static std::vector<std::string> claimNames(const std::string &path) {
   }
 }
 
-/// Makes a socket, and calls `what`, bind or connect, with this abstract name. Returns the socket; or -1 and sets errno.
-static int socketFor(int (*what)(int, const sockaddr *, socklen_t), const std::string &name) {
-  int handle = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (handle < 0)
-    return -1;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  auto size = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (what(handle, reinterpret_cast<sockaddr *>(&address), size) == 0)
-    return handle;
-  int error = errno;
-  close(handle);
-  errno = error;
-  return -1;
-}
-
 /// Returns the process that has claimed the name, 0 if that is not known; nothing if none has.
 static std::optional<pid_t> ownerOf(const std::string &name) {
-  int handle = socketFor(connect, name);
+  int handle = partita_rt::socketWithName(connect, name);
   if (handle < 0)
     return errno == EAGAIN ? std::optional<pid_t>(0) : std::nullopt; // many have asked it
   ucred peer{};
@@ -117,7 +100,7 @@ std::string SupervisorClaim::take(ArrayRef<std::string> arguments, bool supervis
       owner = ownerOf(names);
       if (owner || !supervises || names.empty())
         return !owner;
-      int handle = socketFor(bind, names.front());
+      int handle = partita_rt::socketWithName(bind, names.front());
       if (handle < 0 && errno == EADDRINUSE) { // another one has come first just now
         owner = 0;
         return false;

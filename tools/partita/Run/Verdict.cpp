@@ -10,9 +10,61 @@ bool partita::tool::hasCrashed(const EndFacts &facts) {
          facts.status == partita_rt::kFailedWhileTraining;
 }
 
+Hidden partita::tool::hiddenBy(const StartFacts &facts) {
+  if (!facts.isLauncher || facts.status != 0 || facts.interrupted)
+    return Hidden::Nothing;
+  if (saidWhyNotRun(facts.said)) // and printed why
+    return Hidden::Refusal;
+  if (facts.said == RanksSaid::Unsaved)
+    return Hidden::Unsaved;
+  if (facts.progress == Progress::Incomplete)
+    return facts.said == RanksSaid::NeverRan && !facts.hasSaved ? Hidden::NoRank
+                                                                : Hidden::Incomplete;
+  if (facts.hasDone)
+    return Hidden::Nothing;
+  if (facts.hasTrained || facts.hasLost || facts.hasError)
+    return Hidden::Failure;
+  return facts.progress == Progress::Unknown ? Hidden::Unconfirmed : Hidden::Nothing;
+}
+
+void partita::tool::expose(StartFacts &facts, Hidden hidden) {
+  switch (hidden) {
+  case Hidden::Nothing:
+  case Hidden::Unconfirmed:
+    return;
+  case Hidden::NoRank:
+    facts.isUnexplained = true;
+    [[fallthrough]];
+  case Hidden::Refusal:
+    facts.status = partita_rt::kRefused;
+    return;
+  case Hidden::Incomplete:
+  case Hidden::Failure:
+    facts.hasCause = true;
+    [[fallthrough]];
+  case Hidden::Unsaved:
+    facts.status = partita_rt::kFailedWhileTraining;
+    return;
+  }
+}
+
+/// Is the launcher's own failure the only one?
+static bool isComplete(const StartFacts &facts) {
+  return facts.isLauncher && facts.hasDone && !facts.interrupted &&
+         facts.progress == Progress::Complete;
+}
+
+/// Is the signal in a launcher's status a request? It may also be how the launcher has ended the other ranks after one was
+/// lost; they had no time to prepare their end then.
+static bool isRequest(const StartFacts &facts) {
+  return partita_rt::isEndingSignal(partita_rt::signalIn(facts.status)) &&
+         (!facts.hasCause || facts.hasAsked);
+}
+
 Verdict partita::tool::verdictOf(const StartFacts &facts) {
-  int signal = partita_rt::signalIn(facts.status);
-  if (facts.askedToEnd || partita_rt::isEndingSignal(signal))
+  if (facts.status != 0 && isComplete(facts))
+    return Verdict::Complete;
+  if (facts.askedToEnd || isRequest(facts))
     return Verdict::AskedToEnd;
   // All ranks have computed that result, so no lost one, and no launcher, is the cause. Once it may
   // be a flipped bit; a run repeats its steps bit for bit.
@@ -48,4 +100,17 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
   bool mayPass = facts.wasRestarted ? facts.isUnexplained || facts.trainedBefore
                                     : facts.isUnexplained && facts.said != RanksSaid::NeverRan;
   return mayPass && mayPause ? Verdict::RestartLater : Verdict::Final;
+}
+
+int partita::tool::statusOf(Verdict verdict, const StartFacts &facts, bool hasTrained) {
+  // A launcher's own status, unless it is one by which scripts start a run again.
+  bool asksForAnother = facts.killedBy || partita_rt::signalIn(facts.status) ||
+                        facts.status == partita_rt::kFailedWhileTraining;
+  if (verdict == Verdict::Complete)
+    return asksForAnother ? 0 : facts.status;
+  if (verdict == Verdict::Final && facts.failedAgain)
+    return partita_rt::kRefused;
+  // Whatever a launcher makes of its ranks' statuses: torchrun 1 of each, mpirun 137 of a rank's SIGKILL.
+  bool mayGoOn = (startsAgain(verdict) && hasTrained) || facts.said == RanksSaid::Unsaved;
+  return mayGoOn ? partita_rt::kFailedWhileTraining : facts.status;
 }

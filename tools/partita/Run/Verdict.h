@@ -29,14 +29,28 @@ inline bool saidWhyNotRun(RanksSaid said) {
 
 /// What the processes of a start show when they have ended.
 struct EndFacts {
-  int status = 0; ///< the largest of a process, or the launcher's
+  int status = 0;   ///< the largest of a process, or the launcher's
+  int killedBy = 0; ///< a signal by which a process of the program, or the launcher, was ended
   /// A process was killed or has stopped, or a launcher has ended too early or outlived its ranks.
   bool hasCause = false;
+  bool interrupted = false; ///< a signal to this process, which was passed on, asked for the end
+  bool isLauncher = false; ///< the process was no rank, and its status may say nothing of the ranks
   RanksSaid said = RanksSaid::Nothing;
+  bool hasDone = false;  ///< a rank of this host has done all that it was asked for
+  bool hasLost = false;  ///< one has reported another as lost, and none has refused to run
+  bool hasError = false; ///< one has ended with an error of its own
+  bool hasAsked = false; ///< one was about to end because of a signal
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
   bool hasTrained = false; ///< a rank has completed a step, as a mark or a new checkpoint shows
+};
+
+/// What checkpoints say of the last of --steps.
+enum class Progress {
+  Unknown, ///< no checkpoint is wanted, or none can be read
+  Incomplete,
+  Complete ///< there is one of that step
 };
 
 /// Has something ended it that need not recur, such as a killed rank? Ranks that have lost another one exit with
@@ -47,7 +61,9 @@ bool hasCrashed(const EndFacts &facts);
 struct StartFacts : EndFacts {
   StartFacts() = default;
   explicit StartFacts(const EndFacts &ended) : EndFacts(ended) {}
-  bool askedToEnd = false;    ///< a signal has asked this process, or a rank, to end
+  bool askedToEnd = false; ///< a signal has asked this process, or a rank, to end
+  bool hasSaved = false;   ///< there is a checkpoint that was not there before the start
+  Progress progress = Progress::Unknown;
   bool failedAgain = false;   ///< a step's result has ended it, as it has the start before
   bool wasRestarted = false;  ///< the start was a restart
   bool trainedBefore = false; ///< some start before has completed a step
@@ -58,8 +74,23 @@ struct StartFacts : EndFacts {
   int pauses = 0;   ///< those that were, or would be, followed by a pause (RestartLater)
 };
 
+/// What status 0 of a launcher hides, such as of a script whose last command is another one.
+enum class Hidden {
+  Nothing,
+  Refusal,     ///< a rank has refused to run
+  Unsaved,     ///< the last checkpoint could not be written
+  NoRank,      ///< none has run
+  Incomplete,  ///< the newest checkpoint is of an earlier step than the last one
+  Failure,     ///< ranks have trained or failed, and none has done all that it was asked for
+  Unconfirmed, ///< perhaps nothing: ranks have left no mark, such as on other hosts, and there is no checkpoint to go by
+};
+Hidden hiddenBy(const StartFacts &facts);
+/// Makes the facts those of a start that shows what its launcher hides.
+void expose(StartFacts &facts, Hidden hidden);
+
 enum class Verdict {
-  Ended,            ///< everything is done
+  Ended, ///< everything is done
+  Complete, ///< the same, though the launcher has failed: what a script does after its ranks is its own work
   AskedToEnd,       ///< by a signal
   RestartNow,       ///< what has happened need not recur
   RestartLater,     ///< what has happened may pass, such as a file system that is read-only for now
@@ -74,6 +105,9 @@ inline bool startsAgain(Verdict verdict) {
 
 /// Decides; whether --max-restarts allows a restart is another question.
 Verdict verdictOf(const StartFacts &facts);
+
+/// Returns the exit status of the supervisor when no other start follows. `hasTrained`: some start has completed a step.
+int statusOf(Verdict verdict, const StartFacts &facts, bool hasTrained);
 
 } // namespace partita::tool
 
