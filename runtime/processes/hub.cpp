@@ -68,8 +68,7 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
   case FrameKind::Alive:
     readImage(positions[size_t(rank)], frame.text);
     seen[size_t(rank)] = &positions[size_t(rank)];
-    if (const RankPosition *its = near[size_t(rank)]; its && its->beats > 0)
-      seen[size_t(rank)] = its;
+    lookNear(rank);
     heardAt[size_t(rank)] = now;
     return;
   case FrameKind::Goodbye:
@@ -121,11 +120,18 @@ void Hub::gather(int rank, uint32_t its, const std::string &where, const std::st
     send(int(r), {FrameKind::Gathered, number, packed});
 }
 
+/// A position in shared memory is newer than the last heartbeat's, and remains when its process has died.
+void Hub::lookNear(int rank) {
+  if (const RankPosition *its = near[size_t(rank)]; its && its->isPublished())
+    seen[size_t(rank)] = its;
+}
+
 void Hub::closed(int rank, Clock::time_point now, bool isSilent) {
   bool left = states[size_t(rank)] == State::Left;
   states[size_t(rank)] = State::Dead;
   if (left)
     return;
+  lookNear(rank);
   double seconds = std::chrono::duration<double>(now - heardAt[size_t(rank)]).count();
   if (isSilent && seen[size_t(rank)])
     reportLostRank(rank, Cause::Stall, stoppedText(nameOf(rank), seconds, *seen[size_t(rank)]),

@@ -79,6 +79,7 @@ public:
 
 private:
   std::string nameOf(int rank) const { return partita_rt::processes::nameOf(peers, rank); }
+  void lookNear(int rank);
   void gather(int rank, uint32_t number, const std::string &what, const std::string &text,
               Clock::time_point now);
   void report(int rank, Cause cause, std::string message, std::string question,

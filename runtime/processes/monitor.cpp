@@ -292,13 +292,13 @@ void Monitor::received(const Frame &frame) {
 /// What is known of rank 0.
 const RankPosition &Monitor::positionOfRankZero() const {
   const RankPosition *its = near;
-  return its && its->beats > 0 ? *its : ofRankZero;
+  return its && its->isPublished() ? *its : ofRankZero;
 }
 
 /// Why all end when rank 0 has died, and where that leaves this rank.
 std::string Monitor::deathOfRankZero() const {
   const RankPosition &its = positionOfRankZero();
-  std::string text = deathText(nameOf(known, 0), its.beats > 0 ? &its : nullptr,
+  std::string text = deathText(nameOf(known, 0), its.isPublished() ? &its : nullptr,
                                std::chrono::duration<double>(now - heard).count());
   const RankPosition *mine = own;
   std::string wait = mine ? waitText(*mine) : "";

@@ -68,6 +68,8 @@ struct alignas(64) RankPosition {
   /// A rank has printed why the run ends; in every position alike.
   std::atomic<bool> runEnds{false};
 
+  /// Has the rank published anything here?
+  bool isPublished() const { return beats > 0 || phase != Phase::Unknown; }
   void move() { moves.store(moves.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 };
 

@@ -94,6 +94,30 @@ TEST(Hub, TellsASlowRankFromAStoppedOne) {
   }
 }
 
+/// A rank may die before its first heartbeat since others see its position.
+TEST(Hub, SaysWhereADeadRankWas) {
+  std::vector<Frame> sent;
+  std::vector<Peer> peers(2);
+  peers[1].name = "rank 1";
+  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
+    if (rank == 0)
+      sent.push_back(frame);
+  });
+  RankPosition old, shared;
+  old.beats = 1;
+  old.phase = Phase::SetUp;
+  auto now = Clock::now();
+  hub.handle(1, {FrameKind::Alive, 0, imageOf(old)}, now);
+  hub.see(1, shared);
+  shared.phase = Phase::Training;
+  shared.step = 7;
+  hub.closed(1, now);
+  for (int i = 0; i < 100 && (sent.empty() || sent.back().kind != FrameKind::EndByLostRank); ++i)
+    hub.tick(now += std::chrono::milliseconds(100));
+  ASSERT_FALSE(sent.empty());
+  EXPECT_NE(sent.back().text.find("died; it was in step 7"), std::string::npos) << sent.back().text;
+}
+
 TEST(Hub, NamesFewOfManyThatWait) {
   std::vector<Frame> sent;
   std::vector<Peer> peers(30);
