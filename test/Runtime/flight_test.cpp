@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 #include <set>
+#include <unistd.h>
 #include <vector>
 
 using namespace partita_rt;
@@ -44,6 +45,32 @@ TEST_F(FlightRecorder, NothingIsWrittenBeforeAStep) {
   ring->note(Flight::Phase, 0, 0, "set-up");
   writeFlight(*ring, 0, "rank 0", "wrong data");
   EXPECT_TRUE(written(0).empty());
+}
+
+/// Of more events than the ring has, the first are counted by the second.
+TEST_F(FlightRecorder, SecondsAreWrittenOfWhatTheRingHasForgotten) {
+  noteStep();
+  ring->note(Flight::Step, 3, 0, "");
+  for (int i = 0; i < 10; ++i)
+    ring->note(Flight::Start, i, 100, "dp");
+  usleep(1'100'000);
+  for (uint64_t i = 0; i < FlightRing::kEvents; ++i)
+    ring->note(Flight::Done, int64_t(i), 0, "dp");
+  writeFlight(*ring, 3, "rank 3", "rank 1 died");
+  std::vector<std::string> lines = written(3);
+  ASSERT_GT(lines.size(), FlightRing::kEvents + 1);
+  EXPECT_NE(lines[1].find(R"("event": "second", "number": 3, "steps": )"), std::string::npos)
+      << lines[1];
+  int64_t collectives = 0, bytes = 0;
+  for (const std::string &line : lines) // the ten may lie in two seconds
+    if (size_t at = line.find(R"("collectives": )"); at != std::string::npos) {
+      long long count = 0, its = 0;
+      std::sscanf(line.c_str() + at, R"("collectives": %lld, "messages": 0, "bytes": %lld)", &count,
+                  &its);
+      collectives += count, bytes += its;
+    }
+  EXPECT_EQ(collectives, 10);
+  EXPECT_EQ(bytes, 1000);
 }
 
 TEST_F(FlightRecorder, EventsAreWrittenInTheirOrder) {

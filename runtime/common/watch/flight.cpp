@@ -78,6 +78,25 @@ static int64_t nanoseconds(clockid_t clock) {
   return time.tv_sec * kSecond + time.tv_nsec;
 }
 
+/// Adds the event to those of its second.
+void FlightRing::countIn(Flight event, int64_t number, int64_t bytes, int64_t time) {
+  auto add = [](std::atomic<uint64_t> &to, int64_t value) { // no other thread writes it
+    to.store(to.load(std::memory_order_relaxed) + uint64_t(value), std::memory_order_relaxed);
+  };
+  if (event == Flight::Step)
+    step.store(uint64_t(number), std::memory_order_relaxed);
+  auto now = uint64_t(time / kSecond);
+  Second &second = seconds[now % kSeconds];
+  if (second[0].load(std::memory_order_relaxed) != now) {
+    for (std::atomic<uint64_t> &each : second)
+      each.store(0, std::memory_order_relaxed);
+    second[0].store(now, std::memory_order_release);
+  }
+  second[1].store(step.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  add(second[2], bytes);
+  add(second[3 + size_t(event)], 1);
+}
+
 void FlightRing::note(Flight event, int64_t number, int64_t bytes, const char *text,
                       const char *more, const char *most) {
   char all[kTextWords * sizeof(uint64_t)] = {};
@@ -85,9 +104,11 @@ void FlightRing::note(Flight event, int64_t number, int64_t bytes, const char *t
   for (const char *each : {text, more, most})
     for (; *each && size + 1 < sizeof(all); ++each)
       all[size++] = *each;
+  int64_t time = nanoseconds(CLOCK_MONOTONIC);
+  countIn(event, number, bytes, time);
   uint64_t at = count.load(std::memory_order_relaxed);
   Entry &entry = entries[at % kEvents];
-  entry[0].store(uint64_t(nanoseconds(CLOCK_MONOTONIC)), std::memory_order_relaxed);
+  entry[0].store(uint64_t(time), std::memory_order_relaxed);
   entry[1].store(uint64_t(number) << 8 | uint64_t(event), std::memory_order_relaxed);
   entry[2].store(uint64_t(bytes), std::memory_order_relaxed);
   for (size_t i = 0; i < kTextWords; ++i) {
@@ -200,6 +221,24 @@ void writeEvent(FlightFile &file, const FlightRing::Entry &entry, int64_t toReal
   file << "}\n";
 }
 
+/// Writes a line for each second from one time to another one, of CLOCK_MONOTONIC, in which something happened.
+void writeSeconds(FlightFile &file, const FlightRing &ring, int64_t from, int64_t to,
+                  int64_t toReal) {
+  for (int64_t at = from / kSecond; at < to / kSecond; ++at) {
+    const FlightRing::Second &second = ring.seconds[uint64_t(at) % FlightRing::kSeconds];
+    auto get = [&](size_t i) { return int64_t(second[i].load(std::memory_order_relaxed)); };
+    auto events = [&](Flight event) { return get(3 + size_t(event)); };
+    if (get(0) != at)
+      continue;
+    file << "{\"time\": ";
+    file.seconds(at * kSecond + toReal);
+    file << ", \"event\": \"second\", \"number\": " << get(1)
+         << ", \"steps\": " << events(Flight::Step)
+         << ", \"collectives\": " << events(Flight::Start)
+         << ", \"messages\": " << events(Flight::Message) << ", \"bytes\": " << get(2) << "}\n";
+  }
+}
+
 constexpr char kStart[] = "{\"start\": "; ///< of a file
 
 /// Returns the start of which a file is, in microseconds; 0 if there is none.
@@ -290,8 +329,12 @@ static void writeFile(const FlightRing &ring, int rank, const char *name, const 
   file << ", \"reason\": ";
   file.quoted(reason);
   file << "}\n";
-  uint64_t end = ring.count.load(std::memory_order_acquire);
-  for (uint64_t at = end > FlightRing::kEvents ? end - FlightRing::kEvents : 0; at < end; ++at) {
+  uint64_t end = ring.count.load(std::memory_order_acquire),
+           begin = end > FlightRing::kEvents ? end - FlightRing::kEvents : 0;
+  if (begin > 0) // what came before is forgotten
+    writeSeconds(file, ring, now - kLast,
+                 int64_t(ring.entries[begin % FlightRing::kEvents][0].load()), toReal);
+  for (uint64_t at = begin; at < end; ++at) {
     const FlightRing::Entry &entry = ring.entries[at % FlightRing::kEvents];
     auto time = int64_t(entry[0].load(std::memory_order_relaxed));
     if (time >= now - kLast && time <= now) // the rank may go on meanwhile

@@ -1,5 +1,5 @@
-// A rank's flight recorder: what it did last, in a fixed ring that costs one reading of a clock per
-// event. If the run fails after its first step, each rank's last minute becomes a file.
+// A rank's flight recorder: what it did last, in fixed rings that cost one reading of a clock per event: the last events, and
+// for each second of the last minute how many there were. If the run fails after its first step, they become a file.
 //
 // The ring may lie in memory that processes share: of one that has stopped or was killed, another
 // process of the node writes it.
@@ -24,6 +24,7 @@ enum class Flight : uint8_t {
   Message, ///< the start of a message: number, bytes; text: channel, purpose
   Arrived, ///< a wait for a message has ended: number; text: channel
 };
+constexpr int kFlightEvents = 8;
 
 /// Only its rank writes it.
 struct FlightRing {
@@ -33,12 +34,20 @@ struct FlightRing {
   using Entry = std::array<std::atomic<uint64_t>, 3 + kTextWords>;
   std::atomic<uint64_t> count{0}; ///< of all events so far
   Entry entries[kEvents] = {};
+  static constexpr uint64_t kSeconds = 64;
+  /// CLOCK_MONOTONIC's second; the step that began last; bytes; the number of events of each kind.
+  using Second = std::array<std::atomic<uint64_t>, 3 + kFlightEvents>;
+  Second seconds[kSeconds] = {};
   enum class File : uint32_t { None, Foreseen, Begun, Written };
   std::atomic<File> file{File::None};
 
   /// The text is the three of them, as far as there is room.
   void note(Flight event, int64_t number, int64_t bytes, const char *text, const char *more = "",
             const char *most = "");
+
+private:
+  void countIn(Flight event, int64_t number, int64_t bytes, int64_t time);
+  std::atomic<uint64_t> step{0}; ///< that began last
 };
 
 /// Sets the folder for files of this process's ranks, once; "": none are written. It is made with the first
@@ -59,7 +68,7 @@ void noteFlightFolderHasParents();
 void setEarlierFlightsAside();
 
 /// Writes FOLDER/rank-R.jsonl, if there is a folder and this process has completed a step or lost another rank: a line
-/// about the rank, and one per event of the last minute. `name`: the rank's. A ring is written once,
+/// about the rank, and one per event of the last minute or, before the oldest that the ring has, one per second. `name`: the rank's. A ring is written once,
 /// by whoever comes first; others wait for that briefly. Allocates nothing: a signal's handler may
 /// call it. A file that cannot be written is not.
 void writeFlight(FlightRing &ring, int rank, const char *name, const char *reason);
