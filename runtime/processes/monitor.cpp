@@ -300,9 +300,7 @@ std::string Monitor::deathOfRankZero() const {
   const RankPosition &its = positionOfRankZero();
   std::string text = deathText(nameOf(known, 0), its.isPublished() ? &its : nullptr,
                                std::chrono::duration<double>(now - heard).count());
-  const RankPosition *mine = own;
-  std::string wait = mine ? waitText(*mine) : "";
-  return wait.empty() ? text : text + "; " + nameOf(known, rank) + " " + wait;
+  return text + ownWaitText();
 }
 
 /// Why all end when rank 0 is silent; `mine`: what this rank has reported, if anything.
@@ -312,7 +310,14 @@ std::string Monitor::lostRankText(const std::string &mine, double seconds) const
     return mine + "; " + name + " does not answer";
   return silentText(name, runsBeside(known[0], known[size_t(rank)]), seconds,
                     positionOfRankZero()) +
-         (mine.empty() ? "" : "; " + mine);
+         (mine.empty() ? ownWaitText() : "; " + mine);
+}
+
+/// "; rank 1 (host gpu-2, process 4711) waits in ..."; "" if it does not wait.
+std::string Monitor::ownWaitText() const {
+  const RankPosition *mine = own;
+  std::string wait = mine ? waitText(*mine) : "";
+  return wait.empty() ? "" : "; " + nameOf(known, rank) + " " + wait;
 }
 
 /// Checks for silence of rank 0, and for other ranks that have lost it. A rank that has reported

@@ -72,6 +72,7 @@ private:
   void checkSilence();
   const RankPosition &positionOfRankZero() const;
   std::string deathOfRankZero() const;
+  std::string ownWaitText() const;
   std::string lostRankText(const std::string &mine, double seconds) const;
   void takeOver(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);

@@ -109,7 +109,7 @@ TEST(Hub, SaysWhereADeadRankWas) {
   auto now = Clock::now();
   hub.handle(1, {FrameKind::Alive, 0, imageOf(old)}, now);
   hub.see(1, shared);
-  shared.phase = Phase::Training;
+  shared.phase = Phase::Step;
   shared.step = 7;
   hub.closed(1, now);
   for (int i = 0; i < 100 && (sent.empty() || sent.back().kind != FrameKind::EndByLostRank); ++i)

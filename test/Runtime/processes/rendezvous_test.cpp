@@ -193,6 +193,19 @@ TEST_F(Patience, ARankThatStopsIsNamedWhereverItIs) {
   }
 }
 
+TEST_F(Patience, Rank0ThatStopsIsNamedWithARankThatWaitsForIt) {
+  std::string text = runPositions(Phase::Step, [&](int rank, Rendezvous &ranks) {
+    if (rank == 0)
+      raise(SIGSTOP);
+    if (rank == 1)
+      ranks.barrier("after");
+  });
+  std::regex expected(
+      "test: error: rank 0 .*; it was last seen in step 7 \\(data\\); rank 1 \\(host .*, process "
+      "\\d+\\) waits in a gather of all ranks: after\n");
+  EXPECT_TRUE(std::regex_match(text, expected)) << text;
+}
+
 TEST_F(Patience, ARankThatDiesIsNamedWithItsPositionAndWhoWaits) {
   for (int dies : {0, 2}) {
     std::string text = runPositions(Phase::Step, [&](int rank, Rendezvous &ranks) {
