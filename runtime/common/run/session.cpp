@@ -66,7 +66,9 @@ void findResumePoints(Session &session, const std::string &folder) {
   if (!session.resumePoints.empty())
     return;
   if (damaged)
-    fail("%s", first.c_str());
+    fail(
+        "%s; there is no other checkpoint to go on from: remove this one to begin anew with --resume auto",
+        first.c_str());
   try {
     newestCheckpoint(folder); // says why there is none
   } catch (const Error &error) {
