@@ -28,6 +28,7 @@ TEST(Patience, IsWhatTheUserSays) {
 TEST(Patience, RefusesOtherWords) {
   EXPECT_EQ(problemOf(""), "");
   EXPECT_EQ(problemOf("mark:1,discovery:1000000"), "");
+  EXPECT_EQ(problemOf("hosts:1,mark:1,hosts:2"), "PARTITA_PATIENCE: 'hosts' is given twice");
   for (const char *word : {"host:3", "hosts", "hosts:0", "hosts:1s", "hosts:1000001", "hosts:-1"})
     EXPECT_EQ(problemOf(word),
               std::string("PARTITA_PATIENCE: '") + word +

@@ -95,6 +95,7 @@ TEST(Verdict, Table) {
 
       {"mpirun knows no such host", facts(1, kUnexplained, kNone), Verdict::Final},
       {"its ssh knows none", facts(255, kUnexplained, kNone), Verdict::Final},
+      {"mpirun knows no such command", facts(132, kUnexplained, kNone), Verdict::Final},
       {"its host is away for a while", facts(1, kUnexplained, kNone, kRestart, kTrained),
        Verdict::RestartLater},
       {"a launcher starts nothing", facts(kRefused, kUnexplained, kNone), Verdict::Final},
@@ -160,6 +161,7 @@ TEST(Verdict, StatusOfTheSupervisor) {
       {"its script fails", Verdict::Complete, facts(2), true, 2},
       {"it would ask for another run", Verdict::Complete, facts(kTraining), true, 0},
       {"it was killed", Verdict::Complete, facts(128 + SIGKILL), true, 0},
+      {"torchrun, of a rank killed at the end", Verdict::Complete, facts(1, kLost), true, 0},
       {"NaN again", Verdict::Final, facts(kTraining, kAgain), true, kRefused},
       {"no restart is left: torchrun", Verdict::RestartNow, facts(1), true, kTraining},
       {"mpirun, of a killed rank", Verdict::RestartNow, facts(128 + SIGKILL), true, kTraining},

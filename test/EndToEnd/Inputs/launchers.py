@@ -123,4 +123,16 @@ os.kill(ranks(killed.pid, "two")[-1], signal.SIGKILL)
 errors = killed.communicate(timeout=100)[1]
 assert killed.returncode == 3, (killed.returncode, errors)
 assert re.search(r"partita run: error: the launcher has ended with status 0, but no rank on this host has finished its work: rank 1 \(host \S+, process \d+\) died\n", errors), errors
+# mpirun that finds no such command has a status that looks like a signal's.
+status, errors = run("unknown", "--max-restarts", "2", "--launcher", f"{MPIRUN} nowhere")
+assert status != 0 and "; restart " not in errors and "and no rank was seen on this host" in errors, (status, errors)
+# A supervisor that is killed, and started again before the ranks that it leaves have saved and ended.
+words = ["partita", "run", str(folder / "two"), *TRAIN, "--checkpoint", str(folder / "left-behind"), "--log", str(folder / "left-behind.csv"), "--resume", "auto",
+         "--max-restarts", "1", "--launcher", MPIRUN]
+first = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ, LD_PRELOAD=str(folder / "slow.so"), SLOW_RENAME="1.5"), cwd=folder)
+until(lambda: steps(folder / "left-behind.csv") > 7)
+first.kill()
+again = subprocess.run(words, capture_output=True, text=True, timeout=100)
+assert again.returncode == 0 and "another run writes" not in again.stderr, (again.returncode, again.stderr)
+runs.check("left-behind")
 print("launchers end, stop and hide what their ranks do")

@@ -45,12 +45,21 @@ using namespace partita::tool;
 static constexpr int kGrace = 5, kAsked = 3;
 /// Microseconds between polls for processes that have ended; every kPollsPerLook-th one also looks for stopped ranks.
 static constexpr int kPoll = 20'000, kPollsPerLook = 25;
-/// The same before a launcher's first rank is seen.
+/// So often is a launcher looked at that goes on after its ranks, which a signal has ended, before it gets the signal too.
+static constexpr int kLooksAtLauncher = 4;
+/// Polls between two looks before a launcher's first rank is seen.
 static constexpr int kPollsPerFirstLook = 2;
 
-/// Does a status say that a command cannot be started, or which signal has ended it?
-static bool explains(int status) {
-  return status == 126 || status == 127 || partita_rt::signalIn(status);
+/// Does a status say that a command cannot be started?
+static bool isNoCommand(int status) { return status == 126 || status == 127; }
+
+/// Does a status say so, or which signal has ended it? Without a rank on this host, mpirun's own errors look like the rarer
+/// signals: it ends with 132 or 134 where a command does not exist.
+static bool explains(int status, bool hadRanks) {
+  int signal = partita_rt::signalIn(status);
+  bool isLikely = hadRanks || signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS ||
+                  partita_rt::isEndingSignal(signal);
+  return isNoCommand(status) || (signal && isLikely);
 }
 
 /// Returns a free port of this host, or -1. If another process takes it before rank 0 does, rank 0
@@ -155,11 +164,12 @@ public:
         noteInterruption(outcome.status != 0); // a signal may have come meanwhile
     }
     readMarks();
-    bool isFailure = outcome.status != 0 && !explains(outcome.status);
+    bool hadRanks = !isLauncher || launched->haveBeen() || outcome.hasTrained ||
+                    outcome.said != RanksSaid::Nothing;
+    bool isFailure = outcome.status != 0 && !explains(outcome.status, hadRanks);
     outcome.isLauncher = isLauncher;
     outcome.isUnexplained = isLauncher && isFailure && !saidWhyNotRun(outcome.said);
-    if (isLauncher && !explains(outcome.status) && !launched->haveBeen() && !outcome.hasTrained &&
-        outcome.said == RanksSaid::Nothing)
+    if (!hadRanks && !explains(outcome.status, hadRanks))
       outcome.said = RanksSaid::NeverRan;
     return outcome;
   }
@@ -239,6 +249,7 @@ private:
     outcome.hasTrained = marks.has(partita_rt::kTrainedMark);
     outcome.hasDone = marks.has(partita_rt::kDoneMark);
     outcome.hasError = marks.has(partita_rt::kErrorMark);
+    outcome.hasEnded = marks.has(partita_rt::kEndedMark);
     outcome.hasAsked = marks.hasAny(partita_rt::kAskedMark);
     outcome.said = marks.has(partita_rt::kTakenMark)     ? RanksSaid::FolderTaken
                    : marks.has(partita_rt::kUnsavedMark) ? RanksSaid::Unsaved
@@ -278,8 +289,8 @@ private:
   /// Passes the signal on to a launcher that goes on after its ranks, which have got it, have ended.
   void endLauncherOfSignalled() {
     bool haveEnded = llvm::none_of(signalled, [](pid_t rank) { return kill(rank, 0) == 0; });
-    if (signalled.empty() || !haveEnded ||
-        !std::exchange(signalledHaveEnded, true)) // it may be about to end
+    // It may be about to end; mpirun crashes on a signal then.
+    if (signalled.empty() || !haveEnded || ++looksSinceSignalled <= kLooksAtLauncher)
       return;
     signalled.clear();
     signalAll(interruptingSignal() == SIGUSR1 ? SIGTERM : interruptingSignal());
@@ -383,7 +394,7 @@ private:
   partita_rt::OwnClock clock;
   double lookedAt = 0;          ///< the last look at stopped ranks, by it
   std::vector<pid_t> signalled; ///< ranks that have got the first signal in place of their launcher
-  bool signalledHaveEnded = false;
+  int looksSinceSignalled = 0;  ///< at a launcher whose ranks have ended
   bool haveLostLauncher = false; ///< the ranks have: it was killed, or has ended before them
   int polls = 0;
   int passed = 0;          ///< signals to this process that were passed on

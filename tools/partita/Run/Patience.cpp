@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 #include <cstdlib>
 
 using namespace llvm;
@@ -58,6 +59,7 @@ std::string partita::tool::textOf(Patience what) {
 }
 
 std::string partita::tool::problemOfPatience() {
+  StringSet<> seen;
   for (StringRef word : words()) {
     StringRef name;
     int seconds = 0;
@@ -66,6 +68,8 @@ std::string partita::tool::problemOfPatience() {
               join(map_range(kRows, [](const Row &row) { return row.name; }), ", ") +
               " and SECONDS from 1 to 1000000")
           .str();
+    if (!seen.insert(name).second)
+      return (Twine(kVariable) + ": '" + name + "' is given twice").str();
   }
   return {};
 }

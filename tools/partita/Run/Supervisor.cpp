@@ -38,7 +38,7 @@ static std::string reasonOf(const Outcome &outcome) {
     return outcome.why;
   if (!outcome.isLauncher)
     return "the program has failed";
-  int signal = partita_rt::signalIn(outcome.status);
+  int signal = outcome.said == RanksSaid::NeverRan ? 0 : partita_rt::signalIn(outcome.status);
   return "the launcher has ended with status " + std::to_string(outcome.status) +
          (signal ? std::string(" (") + strsignal(signal) + ")" : "") +
          (!outcome.lostRank.empty() ? ": " + outcome.lostRank
@@ -270,7 +270,8 @@ void Supervisor::tellEnd(int64_t restarts) const {
   }
   if (!outcome.why.empty() && !outcome.rankPrintedError && !outcome.signal && !outcome.interrupted)
     fail(command, outcome.why);
-  if (outcome.signal && outcome.killedBy && outcome.killedBy != outcome.signal)
+  // After ranks that a signal has ended, and that have saved, a launcher's own crash is no failure of the run.
+  if (outcome.signal && outcome.killedBy && outcome.killedBy != outcome.signal && !outcome.hasEnded)
     fail(command, outcome.why + ", and " + signalName(outcome.signal) + " ends the run");
   if (verdict == Verdict::Final && outcome.said == RanksSaid::NeverRan && outcome.why.empty())
     fail(command, "the launcher has failed with status " + Twine(outcome.status) +
@@ -288,6 +289,11 @@ int Supervisor::run() {
     partita_rt::endBySignal(number);
   if (!problem.empty())
     return fail(command, problem);
+  // A supervisor that was killed leaves ranks, which save and end.
+  if (maxRestarts > 0 && words.resumes)
+    takeLockWhenFree(folderLock, command, words.folder);
+  if (int number = interruptingSignal())
+    partita_rt::endBySignal(number);
   for (int64_t restarts = 0;; ++restarts) {
     KnownCheckpoints before(words.folder);
     folderLock.release();

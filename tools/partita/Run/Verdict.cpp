@@ -6,8 +6,8 @@
 using namespace partita::tool;
 
 bool partita::tool::hasCrashed(const EndFacts &facts) {
-  return facts.hasCause || partita_rt::signalIn(facts.status) ||
-         facts.status == partita_rt::kFailedWhileTraining;
+  bool isSignal = partita_rt::signalIn(facts.status) && facts.said != RanksSaid::NeverRan;
+  return facts.hasCause || isSignal || facts.status == partita_rt::kFailedWhileTraining;
 }
 
 Hidden partita::tool::hiddenBy(const StartFacts &facts) {
@@ -103,8 +103,9 @@ Verdict partita::tool::verdictOf(const StartFacts &facts) {
 }
 
 int partita::tool::statusOf(Verdict verdict, const StartFacts &facts, bool hasTrained) {
-  // A launcher's own status, unless it is one by which scripts start a run again.
-  bool asksForAnother = facts.killedBy || partita_rt::signalIn(facts.status) ||
+  // A launcher's own status, unless it is one by which scripts start a run again, or that of a rank which died when all was
+  // done.
+  bool asksForAnother = facts.killedBy || facts.hasLost || partita_rt::signalIn(facts.status) ||
                         facts.status == partita_rt::kFailedWhileTraining;
   if (verdict == Verdict::Complete)
     return asksForAnother ? 0 : facts.status;

@@ -17,8 +17,8 @@ inline unsigned secondsBefore(int pause) {
 /// What the ranks of this host have reported by the end of a start; if they have reported several of these, the one listed
 /// last counts.
 enum class RanksSaid {
-  Nothing,     ///< of these
-  NeverRan,    ///< there were none: a launcher has ended without starting one here
+  Nothing, ///< of these
+  NeverRan, ///< there were none: a launcher has ended without starting one here, and its status is its own
   Refused,     ///< why one of them has refused to run
   Unsaved,     ///< that the last step is done, and its checkpoint cannot be written
   FolderTaken, ///< why they have refused to run: another run writes into the folder for checkpoints
@@ -40,6 +40,7 @@ struct EndFacts {
   bool hasLost = false;  ///< one has reported another as lost, and none has refused to run
   bool hasError = false; ///< one has ended with an error of its own
   bool hasAsked = false; ///< one was about to end because of a signal
+  bool hasEnded = false; ///< one has ended because of it, after a checkpoint
   /// A launcher has failed, its status names no signal (126 and 127: no command), and no rank of this
   /// host has refused to run.
   bool isUnexplained = false;
