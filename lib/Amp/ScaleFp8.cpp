@@ -12,9 +12,9 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Scalar.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Train/States.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Amp/States.h"
 #include "lib/Amp/StoredTypes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Amp/Passes.h"
@@ -330,10 +330,10 @@ struct ScaleFp8 : partita::impl::ScaleFp8PassBase<ScaleFp8> {
       Scaling scaling(function, numbers);
       if (!scaling.isNeeded())
         continue;
-      if (failed(amp::checkStateNames(module, {amp::AmpDialect::kMaxima}, "--precision fp8",
-                                      "with --precision bfloat16")))
+      if (failed(train::checkStateNames(module, {amp::AmpDialect::kMaxima}, "--precision fp8",
+                                        "with --precision bfloat16")))
         return signalPassFailure();
-      amp::makeState(module, amp::AmpDialect::kMaxima, scaling.historyType(), 0);
+      train::makeState(module, amp::AmpDialect::kMaxima, scaling.historyType(), 0);
       if (failed(scaling.run()))
         return signalPassFailure();
       matmuls += scaling.matmuls;

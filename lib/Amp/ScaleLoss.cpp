@@ -1,8 +1,8 @@
 //===- ScaleLoss.cpp - adds a loss scale and its states ---------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Train/States.h"
 #include "dialects/Train/Train.h"
-#include "lib/Amp/States.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Amp/Passes.h"
 
@@ -39,11 +39,11 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
                          << " and at most 2^127";
       return signalPassFailure();
     }
-    if (failed(
-            amp::checkStateNames(module,
-                                 {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
-                                  AmpDialect::kHysteresis, AmpDialect::kSkipped},
-                                 "the loss scale", "without --loss-scale")))
+    if (failed(train::checkStateNames(module,
+                                      {AmpDialect::kScale, AmpDialect::kSteps,
+                                       AmpDialect::kLastOverflow, AmpDialect::kHysteresis,
+                                       AmpDialect::kSkipped},
+                                      "the loss scale", "without --loss-scale")))
       return signalPassFailure();
     SmallVector<train::MinimizeOp> losses;
     module.walk([&](train::MinimizeOp minimize) { losses.push_back(minimize); });
@@ -70,7 +70,7 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
 
 private:
   void makeScalar(StringRef name, Type element, double value) {
-    amp::makeState(getOperation(), name, RankedTensorType::get({}, element), value);
+    train::makeState(getOperation(), name, RankedTensorType::get({}, element), value);
   }
 
   /// Checks the options' ranges, which the command line also has, even if there is no scale.

@@ -1,12 +1,12 @@
 //===- States.h - states that are no parameter's ------------------------------------*- C++ -*-===//
 
-#ifndef PARTITA_LIB_AMP_STATES_H
-#define PARTITA_LIB_AMP_STATES_H
+#ifndef PARTITA_DIALECTS_TRAIN_STATES_H
+#define PARTITA_DIALECTS_TRAIN_STATES_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 
-namespace partita::amp {
+namespace partita::train {
 
 /// Creates a state of the module, which @init, if there is one, writes last.
 void makeState(mlir::ModuleOp module, llvm::StringRef name, mlir::RankedTensorType type,
@@ -16,6 +16,6 @@ void makeState(mlir::ModuleOp module, llvm::StringRef name, mlir::RankedTensorTy
 mlir::LogicalResult checkStateNames(mlir::ModuleOp module, llvm::ArrayRef<llvm::StringRef> names,
                                     llvm::StringRef what, llvm::StringRef without);
 
-} // namespace partita::amp
+} // namespace partita::train
 
-#endif // PARTITA_LIB_AMP_STATES_H
+#endif // PARTITA_DIALECTS_TRAIN_STATES_H
