@@ -174,4 +174,6 @@ LogicalResult OneBitMeanOp::verify() {
   return verifyBeta(*this, getBeta());
 }
 
-LogicalResult OneBitClipOp::verify() { return verifyStep(*this, getT()); }
+LogicalResult OneBitClipOp::verify() {
+  return failed(verifyStep(*this, getT())) ? failure() : verifyBeta(*this, getBeta());
+}

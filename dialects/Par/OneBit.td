@@ -19,8 +19,8 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
     of 1, 2, 4, ... (partita_rt/exact_steps.h) until then.
 
     Errors are states of a step. A worker's has the shape of the value, with a first dimension that the axis splits: of N ranks each has a
-    row. A server's is a flat shard. So types, checkpoints and the interpreter know what each rank holds. The rows' sum is what compression owes;
-    the sums of a program are kept if another number of ranks takes shares of it.
+    row. A server's is a flat shard. So types, checkpoints and the interpreter know what each rank holds. The rows' sum is what has not been sent so far;
+    another number of ranks takes equal shares of it.
 
     x: a rank's value and its worker's error; s(x) = |x| / sqrt(n) of n elements; sign(0) = 1:
 
@@ -64,16 +64,19 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
 def Par_OneBitTermOp : Par_Op<"one_bit_term", [Pure]> {
   let summary = "a rank's term of a running mean that it updates by its term of a sum: partial -> partial";
   let description = [{
-    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) G, namely m / N + (1 - beta) (g - m / N) for N ranks. In
-    exact steps (par.one_bit_all_reduce) it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv 2102.02888, section 3).
+    Of ranks with terms g whose sum is G, and the same mean m: what adds up to beta m + (1 - beta) scale G, namely m / N + (1 - beta) (scale g - m / N) for N
+    ranks. In exact steps (par.one_bit_all_reduce) it is g. What 1-bit Adam sums: of gradients first, then of momenta, which compress better (arXiv
+    2102.02888, section 3). Without `scale`, it is 1.
 
-        %x = par.one_bit_term %g, %m at %t : tensor<f32> over "dp" beta 0.9 exact until 10
+        %x = par.one_bit_term %g, %m at %t : tensor<f32> times %typical : tensor<f32> over "dp" beta 0.9 exact until 10
            : tensor<5xf32, #par.place<[5], partial [dp]>>, tensor<5xf32> -> tensor<5xf32, #par.place<[5], partial [dp]>>
   }];
-  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, StrAttr:$axis, F64Attr:$beta, Par_ExactSteps:$exact);
+  let arguments = (ins AnyRankedTensor:$term, AnyRankedTensor:$mean, AnyRankedTensor:$t, Optional<0DTensorOf<[F32]>>:$scale, StrAttr:$axis, F64Attr:$beta,
+                       Par_ExactSteps:$exact);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
-    $term `,` $mean `at` $t `:` type($t) `over` $axis `beta` $beta `exact` custom<ExactSteps>($exact) attr-dict `:` type($term) `,` type($mean) `->` type($result)
+    $term `,` $mean `at` $t `:` type($t) (`times` $scale^ `:` type($scale))? `over` $axis `beta` $beta `exact` custom<ExactSteps>($exact) attr-dict `:` type($term)
+    `,` type($mean) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -95,17 +98,28 @@ def Par_OneBitMeanOp : Par_Op<"one_bit_mean", [Pure, AllTypesMatch<["sum", "mean
   let hasVerifier = 1;
 }
 
-def Par_OneBitClipOp : Par_Op<"one_bit_clip", [Pure, AllTypesMatch<["scale", "result"]>]> {
-  let summary = "the factor that clips gradients in exact steps (par.one_bit_all_reduce), and 1 in all others";
+def Par_OneBitClipOp : Par_Op<"one_bit_clip",
+    [Pure, AllTypesMatch<["factor", "typical", "of_sums", "of_gradients", "new_typical"]>]> {
+  let summary = "the factor that clips gradients in exact steps (par.one_bit_all_reduce), and its root mean square in all others";
   let description = [{
-    What is summed in the others are momenta, and nobody knows the norm that the gradients' sum would have.
+    In exact steps both results are `factor`. In all others momenta are summed, nobody knows the norm that the sum of the gradients would have, and `factor`
+    means nothing. The variance, by whose root momenta are divided, is of clipped gradients; so that momenta are too, a gradient is multiplied
+    by `typical`, which has followed the factors of the exact steps as the variance has followed the gradients: the root of their mean square, whose mean keeps
+    `beta` of itself (partita_rt/clip_factors.h). It is `of_gradients` where gradients are summed in all steps; where momenta are summed, it is part of
+    their terms (par.one_bit_term), and `of_sums` is 1. `typical` is a state, 1 at first.
 
-        %factor = par.one_bit_clip %scale at %t : tensor<f32> exact until 10 : tensor<f32>
+        %of_sums, %of_gradients, %next = par.one_bit_clip %factor, %typical at %t : tensor<f32> beta 0.999 exact until 10 : tensor<f32>
   }];
-  let arguments = (ins 0DTensorOf<[F32]>:$scale, AnyRankedTensor:$t, Par_ExactSteps:$exact);
-  let results = (outs 0DTensorOf<[F32]>:$result);
-  let assemblyFormat = "$scale `at` $t `:` type($t) `exact` custom<ExactSteps>($exact) attr-dict `:` type($result)";
+  let arguments = (ins 0DTensorOf<[F32]>:$factor, 0DTensorOf<[F32]>:$typical, AnyRankedTensor:$t, F64Attr:$beta, Par_ExactSteps:$exact);
+  let results = (outs 0DTensorOf<[F32]>:$of_sums, 0DTensorOf<[F32]>:$of_gradients, 0DTensorOf<[F32]>:$new_typical);
+  let assemblyFormat = [{
+    $factor `,` $typical `at` $t `:` type($t) `beta` $beta `exact` custom<ExactSteps>($exact) attr-dict `:` type($factor)
+  }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The name of the state.
+    static constexpr ::llvm::StringLiteral kState = "clip_factor";
+  }];
 }
 
 #endif // PARTITA_PAR_ONE_BIT

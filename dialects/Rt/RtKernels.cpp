@@ -162,6 +162,7 @@ SmallVector<CallArgument> OneBitTermOp::getCallArguments(const Target &target) {
           getN(),
           getRanks(),
           target.hyper("beta1", getBetaAttr()),
+          getScale() ? CallArgument(target.scalar(1), getScale()) : CallArgument("1.0f"),
           target.exactStep(getT(), getExact())};
 }
 
@@ -174,9 +175,16 @@ SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
           target.exactStep(getT(), getExact())};
 }
 
+/// Prints oneBitClip(sums, gradients, typical, *factor, *t, rank.hyper.beta2, {10, 0}).
 SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &target) {
-  return {getFactor(), CallArgument(target.scalar(1), getScale()),
-          target.exactStep(getT(), getExact())};
+  partita_rt::ExactSteps exact = getExact();
+  return {getOfSums(),
+          getOfGradients(),
+          getTypical(),
+          CallArgument(target.scalar(1), getFactor()),
+          CallArgument(target.scalar(1), getT()),
+          target.hyper("beta2", getBetaAttr()),
+          "{{" + std::to_string(exact.until) + ", " + std::to_string(exact.doubling) + "}"};
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -285,9 +285,9 @@ def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, Connected
 }
 def Rt_OneBitTermOp : Rt_Op<"one_bit_term", [CallInterface]> {
   let summary = "a rank's term of a running mean (par.one_bit_term); without `beta`, the run sets it";
-  let arguments = (ins Rt_BufferType:$x, Rt_BufferType:$term, Rt_BufferType:$mean, Rt_BufferType:$t, I64Attr:$n, I64Attr:$ranks,
-                       OptionalAttr<F64Attr>:$beta, Par_ExactSteps:$exact);
-  let assemblyFormat = "$x `from` $term `,` $mean $n `at` $t `exact` custom<ExactSteps>($exact) `of` $ranks attr-dict `:` type(operands)";
+  let arguments = (ins Rt_BufferType:$x, Rt_BufferType:$term, Rt_BufferType:$mean, Rt_BufferType:$t, Optional<Rt_BufferType>:$scale, I64Attr:$n,
+                       I64Attr:$ranks, OptionalAttr<F64Attr>:$beta, Par_ExactSteps:$exact);
+  let assemblyFormat = "$x `from` $term `,` $mean $n `at` $t (`times` $scale^)? `exact` custom<ExactSteps>($exact) `of` $ranks attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitTerm"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
@@ -304,9 +304,10 @@ def Rt_OneBitMeanOp : Rt_Op<"one_bit_mean", [CallInterface]> {
   }];
 }
 def Rt_OneBitClipOp : Rt_Op<"one_bit_clip", [CallInterface]> {
-  let summary = "the factor of gradients in exact steps, and 1 in all others (par.one_bit_clip)";
-  let arguments = (ins Rt_BufferType:$factor, Rt_BufferType:$scale, Rt_BufferType:$t, Par_ExactSteps:$exact);
-  let assemblyFormat = "$factor `from` $scale `at` $t `exact` custom<ExactSteps>($exact) attr-dict `:` type(operands)";
+  let summary = "the factors of compressed sums and of gradients; `typical`, of which they are made in steps that are not exact, changes in place (par.one_bit_clip)";
+  let arguments = (ins Rt_BufferType:$of_sums, Rt_BufferType:$of_gradients, Rt_BufferType:$typical, Rt_BufferType:$factor, Rt_BufferType:$t,
+                       OptionalAttr<F64Attr>:$beta, Par_ExactSteps:$exact);
+  let assemblyFormat = "$of_sums `,` $of_gradients `,` $typical `from` $factor `at` $t `exact` custom<ExactSteps>($exact) attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitClip"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);

@@ -27,11 +27,12 @@ class Train_Names<list<string> names> {
 /// withMomentum  the optimizer that it becomes with a momentum, if that is another one
 /// squared   for one with the scalar `ratio`: the names, p or variables, whose sums of squares its ratio is of, before the formula's last assignment
 /// largest   {name, expression} behind these: numbers whose largest the ratio is of
-/// summed    the state that ranks may average in place of their gradients, in all steps but the exact ones; `compressed` is 1 where they do
+/// summed    the state that ranks may average in place of their gradients, in all steps but the exact ones; `compressed` is 1 where they do. Then
+///           the hyperparameters that say what it and the variance keep of themselves in a step
 /// exact     then the hyperparameters that say which steps are exact: partita_rt::ExactSteps' `until` and, if it has one, `doubling`
 class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
                       list<list<string>> formula, list<string> scalars = ["rate"], list<string> squared = [],
-                      list<list<string>> largest = [], string summed = "", list<string> exact = []>
+                      list<list<string>> largest = [], list<string> summed = [], list<string> exact = []>
     : Train_Op<mnemonic, [Pure, UpdateWork, ShardInterface, OptimizerInterface]> {
   let arguments = !con((ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$others),
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
@@ -56,6 +57,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     static ::llvm::SmallVector<::llvm::StringRef> getSquared();
     static ::llvm::SmallVector<::partita::train::Assignment> getLargest();
     static ::llvm::StringRef getSummedState();
+    static ::llvm::SmallVector<::llvm::StringRef> getDecayNames();
     static ::llvm::SmallVector<::llvm::StringRef> getExactNames();
     static void evaluateElement(::llvm::ArrayRef<double> hyper, ::llvm::ArrayRef<double> scalars,
                                 ::llvm::MutableArrayRef<double> values, double g, ::llvm::MutableArrayRef<double> measured);
@@ -71,7 +73,8 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getAssignments() { return }] # Train_Pairs<formula>.text # [{; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getSquared() { return }] # Train_Names<squared>.text # [{; }
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getLargest() { return }] # Train_Pairs<largest>.text # [{; }
-    ::llvm::StringRef $cppClass::getSummedState() { return "}] # summed # [{"; }
+    ::llvm::StringRef $cppClass::getSummedState() { return "}] # !if(!empty(summed), "", !head(summed)) # [{"; }
+    ::llvm::SmallVector<::llvm::StringRef> $cppClass::getDecayNames() { return }] # Train_Names<!if(!empty(summed), [], !tail(summed))>.text # [{; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getExactNames() { return }] # Train_Names<exact>.text # [{; }
     void $cppClass::evaluateElement([[maybe_unused]] ::llvm::ArrayRef<double> hyper_, ::llvm::ArrayRef<double> scalars_,
                                     ::llvm::MutableArrayRef<double> values_, double g,
@@ -158,6 +161,7 @@ def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
 }
 
 // The variance has had `updates` updates; DeepSpeed corrects neither moment.
+defvar OneBitSummed = ["m", "beta1", "beta2"];
 defvar OneBitCorrection = ["bias_correction", "0.0", "optional"];
 defvar OneBitCorrections = [Train_Correction<"correction1", "beta1", "t">.pair, Train_Correction<"correction2", "beta2", "updates">.pair];
 defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)";
@@ -172,11 +176,11 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
                  ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"]], OneBitCorrections),
     [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
      ["u", "select(frozen != 0.0, select(v == 0.0, 0.0 * m, m), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"],
-    summed = "m", exact = ["freeze"]> {
+    summed = OneBitSummed, exact = ["freeze"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
-    Tang et al., arXiv 2102.02888, in DeepSpeed's form: decoupled decay, without `bias_correction` no correction. `compressed` is 1 where what takes the gradient's
-    place is the ranks' averaged momentum once t > `freeze` (pass `compress-momenta`); without it, as on one rank, the momentum is updated here.
+    Tang et al., arXiv 2102.02888, in DeepSpeed's form: decoupled decay, without `bias_correction` no correction. `compressed` is 1 where, once t > `freeze`, the
+    operand `gradient` is the momentum that the ranks have averaged (pass `compress-momenta`); without it, as on one rank, the momentum is updated here.
   }];
 }
 
@@ -190,12 +194,12 @@ def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
      ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v == 0.0, 0.0 * m, m)"],
      ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"],
-    summed = "m", exact = ["var_freeze", "var_update_scaler"]> {
+    summed = OneBitSummed, exact = ["var_freeze", "var_update_scaler"]> {
   let summary = "0/1 Adam: Adam whose variance is updated ever more rarely; in all other steps momenta are averaged with a bit per element";
   let description = [{
     Lu et al., arXiv 2202.06009, with DeepSpeed's choices (decoupled decay; no correction without `bias_correction`), without local steps. The variance is updated in
-    the exact steps by `var_update_scaler` up to step `var_freeze` (partita_rt/exact_steps.h). `compressed` is 1 where in all others what takes
-    the gradient's place is the ranks' averaged momentum (pass `compress-momenta`).
+    the exact steps by `var_update_scaler` up to step `var_freeze` (partita_rt/exact_steps.h). `compressed` is 1 where, in all others, the operand
+    `gradient` is the momentum that the ranks have averaged (pass `compress-momenta`).
   }];
 }
 
@@ -209,11 +213,11 @@ def Train_OneBitLambOp : Train_Optimizer<"onebit_lamb", ["m", "v", "fresh"],
      ["fresh", "fresh + keep2 * (h * h - fresh)"], ["v", "select(frozen != 0.0, v, fresh)"],
      ["d", "select(v == 0.0, 0.0 * m, m / (sqrt(v) + epsilon))"], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
     ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", "select(v == 0.0, 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon))"]],
-    summed = "m", exact = ["freeze"]> {
+    summed = OneBitSummed, exact = ["freeze"]> {
   let summary = "1-bit LAMB: LAMB whose variance and ratio stay after `freeze` steps, but for a factor, and whose momenta are then averaged with a bit per element";
   let description = [{
     Li et al., arXiv 2104.06069, in DeepSpeed's form: no bias correction, decoupled decay. `ratio` is train.frozen_trust_ratio. `compressed` as in 1-bit Adam;
-    where it holds, the gradient h that goes into the fresh variance is what the momentum's change says it was. A compressed sum has a scale per tensor, so the
+    where it is 1, the gradient h that goes into the fresh variance is computed from how the momentum has changed. A compressed sum has a scale per tensor, so the
     numbers by which DeepSpeed multiplies momenta to make their magnitudes alike, for a scale that all share, would change nothing.
   }];
 }

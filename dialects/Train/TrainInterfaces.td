@@ -36,6 +36,8 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::partita::train::Assignment>", "getLargest">,
     StaticInterfaceMethod<"The state that ranks may average in place of their gradients, in all steps but the exact ones; empty if none.",
       "::llvm::StringRef", "getSummedState">,
+    StaticInterfaceMethod<"Where there is one, the hyperparameters that say what it and the variance keep of themselves in a step.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getDecayNames">,
     StaticInterfaceMethod<"Where there is one, the hyperparameters that say which steps are exact: `until` and, if it has one, `doubling`.",
       "::llvm::SmallVector<::llvm::StringRef>", "getExactNames">,
     StaticInterfaceMethod<[{
@@ -47,15 +49,26 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
   ];
   let extraSharedClassDeclaration = [{
     static constexpr unsigned kValue = 0, kGradient = 1;
+    /// The operands of the value and the gradient, and the result of the new value.
+    static constexpr unsigned kBeforeStates = 2, kResultsBeforeStates = 1;
+    /// The hyperparameter that is 1 where ranks average getSummedState.
+    static constexpr ::llvm::StringLiteral kCompressed = "compressed";
     ::mlir::Value getUpdatedValue() { return $_op->getOperand(kValue); }
     ::mlir::Value getUpdatingGradient() { return $_op->getOperand(kGradient); }
-    ::mlir::OperandRange getStateValues() { return $_op->getOperands().slice(2, $_op.getStateNames().size()); }
+    ::mlir::OperandRange getStateValues() { return $_op->getOperands().slice(kBeforeStates, $_op.getStateNames().size()); }
     ::mlir::OperandRange getScalarValues() {
-      return $_op->getOperands().slice(2 + $_op.getStateNames().size(), $_op.getScalarNames().size());
+      return $_op->getOperands().slice(kBeforeStates + $_op.getStateNames().size(), $_op.getScalarNames().size());
     }
     /// A state, or a scalar after the states, by its name.
     ::mlir::Value getStateNamed(::llvm::StringRef name) { return getStateValues()[::partita::train::placeOf(name, $_op.getStateNames())]; }
     ::mlir::Value getScalarNamed(::llvm::StringRef name) { return getScalarValues()[::partita::train::placeOf(name, $_op.getScalarNames())]; }
+    /// The new value of a state.
+    ::mlir::Value getNewStateNamed(::llvm::StringRef name) {
+      return $_op->getResult(kResultsBeforeStates + ::partita::train::placeOf(name, $_op.getStateNames()));
+    }
+    /// What the summed state and the variance keep of themselves in a step; of an optimizer with getSummedState.
+    double getSummedDecay() { return getHyper($_op.getDecayNames()[0]); }
+    double getVarianceDecay() { return getHyper($_op.getDecayNames()[1]); }
     /// The steps in which gradients are summed and the variance is updated; of an optimizer with getSummedState.
     ::partita_rt::ExactSteps getExactSteps() {
       ::llvm::SmallVector<::llvm::StringRef> names = $_op.getExactNames();
@@ -67,16 +80,20 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     /// A scalar; if it is 0, nothing changes. Null if the update is unconditional.
     ::mlir::Value getPredicate() { return getBehindScalars(1); }
     ::mlir::Value getBehindScalars(unsigned number) {
-      unsigned index = 2 + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;
+      unsigned index = getIndexBehindScalars(number);
       return $_op->getNumOperands() > index ? $_op->getOperand(index) : ::mlir::Value();
     }
+    unsigned getIndexBehindScalars(unsigned number) {
+      return kBeforeStates + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;
+    }
+    void setGradientScale(::mlir::Value scale) { $_op->setOperand(getIndexBehindScalars(0), scale); }
     /// The new value in 16 bits; null unless the value is a master.
     ::mlir::Value getRounded() {
-      unsigned index = 1 + $_op.getStateNames().size();
+      unsigned index = kResultsBeforeStates + $_op.getStateNames().size();
       return $_op->getNumResults() > index ? ::mlir::Value($_op->getResult(index)) : ::mlir::Value();
     }
     /// The results except `rounded`.
-    ::mlir::ResultRange getUpdates() { return $_op->getResults().take_front(1 + $_op.getStateNames().size()); }
+    ::mlir::ResultRange getUpdates() { return $_op->getResults().take_front(kResultsBeforeStates + $_op.getStateNames().size()); }
     /// The operand whose new value a result is; none for `rounded`.
     ::std::optional<unsigned> getUpdatedOperand(unsigned result) {
       if (result > $_op.getStateNames().size())

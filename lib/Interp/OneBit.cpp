@@ -8,6 +8,7 @@
 #include "lib/Interp/OneBit.h"
 #include "dialects/Par/OneBit.h"
 #include "lib/Interp/Execution.h"
+#include "runtime/include/partita_rt/clip_factors.h"
 
 using namespace mlir;
 using namespace partita;
@@ -137,9 +138,10 @@ LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs 
   double keep = 1 - op.getBeta().convertToDouble();
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     Tensor term = *in[0][rank];
+    double scale = op.getScale() ? in[3][rank]->number(0) : 1;
     for (int64_t i = 0; i < term.size(); ++i) {
       double share = in[1][rank]->number(i) / ranks;
-      term.setNumber(i, share + keep * (term.number(i) - share));
+      term.setNumber(i, share + keep * (scale * term.number(i) - share));
     }
     out[0].push_back(std::make_shared<Tensor>(std::move(term)));
   }
@@ -166,10 +168,15 @@ LogicalResult oneBitMean(Execution &execution, par::OneBitMeanOp op, RankInputs 
 LogicalResult oneBitClip(Execution &execution, par::OneBitClipOp op, RankInputs in,
                          RankOutputs out) {
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
-    Tensor factor = *in[0][rank];
-    if (!isExact(op, *in[1][rank]))
-      factor.setNumber(0, 1);
-    out[0].push_back(std::make_shared<Tensor>(std::move(factor)));
+    partita_rt::ClipFactors next = partita_rt::clipFactorsOf(
+        in[0][rank]->number(0), in[1][rank]->number(0), in[2][rank]->number(0),
+        op.getBeta().convertToDouble(), op.getExact());
+    double numbers[] = {next.ofSums, next.ofGradients, next.typical};
+    for (auto [result, number] : llvm::enumerate(numbers)) {
+      Tensor value = *in[0][rank];
+      value.setNumber(0, number);
+      out[result].push_back(std::make_shared<Tensor>(std::move(value)));
+    }
   }
   return success();
 }

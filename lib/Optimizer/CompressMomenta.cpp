@@ -1,7 +1,7 @@
 //===- CompressMomenta.cpp - sums of momenta, with a bit per element -------------------------===//
 //
 // What 1-bit Adam, 1-bit LAMB and 0/1 Adam communicate. The updates keep their arithmetic: in the steps whose
-// sums are not exact, what takes the gradient's place is the new momentum.
+// sums are not exact, they are given the new momentum as their gradient.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -10,6 +10,7 @@
 #include "dialects/Par/OneBit.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/States.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -40,8 +41,8 @@ struct Compressed {
   Value term() const { return par::AllReduceOp(sum).getValues()[0]; }
 };
 
-/// The hyperparameter of an update, and of its ratio, that is 1 where ranks average the summed state.
-constexpr StringLiteral kCompressed = "compressed";
+/// The axis over which momenta are summed: that of ranks which have all states in full.
+constexpr StringLiteral kAxis = par::axisThatSplits(par::Splits::Batch);
 
 struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta> {
   using CompressMomentaPassBase::CompressMomentaPassBase;
@@ -53,9 +54,15 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
       if (!update.getSummedState().empty())
         updates.push_back(update);
     });
-    if (updates.empty() || !mesh ||
-        llvm::none_of(mesh.getAxes(), [&](StringAttr axis) { return splitsBatch(axis); }))
-      return; // no rank has a gradient of its own samples
+    if (updates.empty())
+      return;
+    if (!mesh ||
+        llvm::none_of(mesh.getAxes(), [&](StringAttr axis) { return splitsBatch(axis); })) {
+      // No rank has a gradient of its own samples; several ranks may go on with the states.
+      if (failed(keepClip(updates.front(), /*sumsMomenta=*/false)))
+        signalPassFailure();
+      return;
+    }
     SmallVector<Compressed> wanted;
     if (failed(checkProgram(updates.front())))
       return signalPassFailure();
@@ -71,9 +78,8 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
     makeErrors(wanted);
     if (failed(gatherOperands(wanted)))
       return signalPassFailure();
-    train::OptimizerInterface any = wanted.front().update;
-    if (Value scale = any.getGradientScale()) // of all updates, and of gradients that stay exact
-      clipInExactSteps(scale, numberOf(any), any.getExactSteps());
+    if (failed(keepClip(wanted.front().update, /*sumsMomenta=*/true)))
+      return signalPassFailure();
     for (auto &[holders, ofStage] : byStage(wanted))
       rewrite(ofStage);
   }
@@ -96,7 +102,7 @@ private:
                               "--zero-stage 0 or 1, not "
                            << stage.getValue();
     for (StringAttr axis : mesh.getAxes())
-      if (splitsBatch(axis) && axis != "dp")
+      if (splitsBatch(axis) && axis != kAxis)
         return refuse(first) << "compresses momenta that every rank has in full, and "
                              << axis.getValue() << " shards them; use --mesh dp=N";
     if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
@@ -145,7 +151,7 @@ private:
     for (Value value = update.getUpdatingGradient(); Operation *op = value.getDefiningOp();) {
       sum = dyn_cast<par::AllReduceOp>(op);
       bool isSum = sum && sum.getValues().size() == 1;
-      if (sum && sum.getAxis() == "dp") {
+      if (sum && sum.getAxis() == kAxis) {
         movable &= behind.empty() || (isSum && sum->hasOneUse());
         break;
       }
@@ -247,7 +253,7 @@ private:
 
   static Value numberOf(train::OptimizerInterface update) { return update.getScalarNamed("t"); }
   static APFloat betaOf(train::OptimizerInterface update) {
-    return APFloat(update.getHyper("beta1"));
+    return APFloat(update.getSummedDecay());
   }
 
   /// Finds the place of the sum, where all gradients are there and none is used (by a norm or an update), and moves before it what it needs.
@@ -301,7 +307,8 @@ private:
       if (RankedTensorType type = inSingle(term.getType()); term.getType() != type)
         term = tx::CastOp::create(builder, provenance::backward(loc), type, term);
       values.push_back(par::OneBitTermOp::create(builder, loc, term.getType(), term, each.momentum,
-                                                 t, "dp", betaOf(each.update), exact));
+                                                 t, typicalClip, kAxis, betaOf(each.update),
+                                                 exact));
       workers.push_back(train::ReadOp::create(builder, loc, each.worker, each.workerName));
       servers.push_back(train::ReadOp::create(builder, loc, each.server, each.serverName));
       sums.push_back(inSingle(each.sum.getResults()[0].getType()));
@@ -313,13 +320,15 @@ private:
     values.append(servers);
     auto made =
         par::OneBitAllReduceOp::create(builder, FusedLoc::get(&getContext(), places), sums, values,
-                                       t, "dp", exact, builder.getStringAttr("momentum"));
+                                       t, kAxis, exact, builder.getStringAttr("momentum"));
     size_t count = wanted.size();
     for (auto [number, each] : llvm::enumerate(wanted)) {
       train::OptimizerInterface update = each.update;
       par::AllReduceOp sum = each.sum;
       sum.getResults()[0].replaceAllUsesWith(made.getResults()[number]);
       noteCompression(update);
+      if (typicalClip)
+        scaleSum(update);
       builder.setInsertionPointAfter(update);
       train::WriteOp::create(builder, update.getLoc(), each.workerName,
                              made.getResults()[count + number]);
@@ -331,16 +340,23 @@ private:
     }
   }
 
-  /// Tells the update, and the ratio that it may scale by, that what takes the gradient's place is the new momentum.
+  /// The ratio by which an update scales its steps, if it has one of its own.
+  static train::FrozenTrustRatioOp ratioOf(train::OptimizerInterface update) {
+    for (Value scalar : update.getScalarValues())
+      if (auto ratio = scalar.getDefiningOp<train::FrozenTrustRatioOp>())
+        return ratio;
+    return {};
+  }
+
+  /// Notes on the update, and on its ratio, that the operand of the gradient is the new momentum in steps that are not exact.
   static void noteCompression(train::OptimizerInterface update) {
     Attribute one = OpBuilder(update).getF64FloatAttr(1);
-    update->setAttr(kCompressed, one);
-    for (Value scalar : update.getScalarValues())
-      if (auto ratio = scalar.getDefiningOp<train::FrozenTrustRatioOp>()) {
-        NamedAttrList hyper(ratio.getHyper());
-        hyper.set(kCompressed, one);
-        ratio.setHyperAttr(hyper.getDictionary(update->getContext()));
-      }
+    update->setAttr(update.kCompressed, one);
+    if (train::FrozenTrustRatioOp ratio = ratioOf(update)) {
+      NamedAttrList hyper(ratio.getHyper());
+      hyper.set(update.kCompressed, one);
+      ratio.setHyperAttr(hyper.getDictionary(update->getContext()));
+    }
   }
 
   /// Computes the new momentum in full: a rank's next term needs it, and has all of the sum anyway. The update, of which ZeRO makes that of a
@@ -351,22 +367,54 @@ private:
     builder.setInsertionPointAfter(update);
     Value mean =
         par::OneBitMeanOp::create(builder, update.getLoc(), sum.getType(), sum, momentum, t,
-                                  update.getGradientScale(), "dp", betaOf(update), exact);
-    update->getResult(1).replaceAllUsesWith(mean);
+                                  update.getGradientScale(), kAxis, betaOf(update), exact);
+    update.getNewStateNamed(update.getSummedState()).replaceAllUsesWith(mean);
   }
 
-  /// Makes the factor that clips gradients 1 in all other steps: what is summed then are momenta, and nobody knows the norm of the sum that
-  /// gradients would have.
-  void clipInExactSteps(Value scale, Value t, partita_rt::ExactSteps exact) {
-    OpBuilder builder(&getContext());
-    builder.setInsertionPointAfterValue(scale);
-    auto clipped =
-        par::OneBitClipOp::create(builder, scale.getLoc(), scale.getType(), scale, t, exact);
-    scale.replaceAllUsesExcept(clipped, clipped);
+  //===-- Clipping
+
+  /// Where gradients are clipped: keeps the typical factor of the exact steps, a state, by which gradients are multiplied in all others, where nobody
+  /// knows their norm (par.one_bit_clip). All updates have the same factor, also those whose gradients stay exact. One rank clips in all steps,
+  /// and keeps the state for others that may go on. (With a loss scale these do not sum momenta.)
+  LogicalResult keepClip(train::OptimizerInterface any, bool sumsMomenta) {
+    Value factor = any.getGradientScale();
+    if (!factor || getOperation()->hasAttr(amp::AmpDialect::kScaled))
+      return success();
+    StringRef name = par::OneBitClipOp::kState;
+    if (failed(train::checkStateNames(getOperation(), name, "--clip with this optimizer",
+                                      "without --clip")))
+      return failure();
+    Location loc = factor.getLoc();
+    auto type = cast<RankedTensorType>(factor.getType());
+    train::makeState(getOperation(), name, type, 1);
+    OpBuilder builder(sumsMomenta ? place : any);
+    Value typical = train::ReadOp::create(builder, loc, type, name);
+    if (sumsMomenta)
+      builder.setInsertionPointAfterValue(factor);
+    auto clip =
+        par::OneBitClipOp::create(builder, loc, type, type, type, factor, typical, numberOf(any),
+                                  APFloat(any.getVarianceDecay()), any.getExactSteps());
+    train::WriteOp::create(builder, loc, name, clip.getNewTypical());
+    if (!sumsMomenta)
+      return success();
+    factor.replaceAllUsesExcept(clip.getOfGradients(), clip);
+    typicalClip = typical;
+    sumFactor = clip.getOfSums();
+    return success();
+  }
+
+  /// Gives an update, and its ratio, the factor of a compressed sum.
+  void scaleSum(train::OptimizerInterface update) {
+    Value gradientFactor = update.getGradientScale();
+    if (train::FrozenTrustRatioOp ratio = ratioOf(update))
+      ratio->replaceUsesOfWith(gradientFactor, sumFactor);
+    update.setGradientScale(sumFactor);
   }
 
   par::MeshAttr mesh;
   Operation *place = nullptr;                                    // of the sum
+  Value typicalClip;                                             // null without clipping
+  Value sumFactor;                                               // of compressed sums
   llvm::StringMap<SmallVector<train::WriteOp, 1>> initialWrites; // in @init, by symbol
   llvm::StringSet<> parameterNames;                              // in the model
 };

@@ -107,7 +107,17 @@ func.func @kept_below_none(%g: tensor<4xf32>, %m: tensor<4xf32>, %t: tensor<f32>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @fewer_than_none(%scale: tensor<f32>, %t: tensor<f32>) {
   // expected-error@+1 {{sums are exact in -2 steps of each interval, expected a number from 0 on}}
-  %x = par.one_bit_clip %scale at %t : tensor<f32> exact until 1 doubling -2 : tensor<f32>
+  %a, %b, %c = par.one_bit_clip %scale, %scale at %t : tensor<f32> beta 0.9 exact until 1 doubling -2 : tensor<f32>
+  return
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @factors_kept_for_good(%scale: tensor<f32>, %t: tensor<f32>) {
+  // expected-error@+1 {{keeps 1.000000e+00 of a mean, expected a number in [0, 1)}}
+  %a, %b, %c = par.one_bit_clip %scale, %scale at %t : tensor<f32> beta 1.0 exact until 1 : tensor<f32>
   return
 }
 }

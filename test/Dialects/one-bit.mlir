@@ -47,19 +47,25 @@ func.func @mean(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> tens
   return %m1 : tensor<4xf32>
 }
 
-// With two exact steps of each interval, 1, 2, 4, 6 and 8 are exact: in these the factor of gradients is kept.
+// With two exact steps of each interval, 1, 2, 4, 6 and 8 are exact: in these both factors are the one that clips. In all others sums of momenta have 1,
+// and gradients the typical factor. In step 6, the fourth of these, its square moves by (1 - 0.9) / (1 - 0.9^4) from 0.64 toward 0.25.
 // RUN: echo 1 2 3 4 10 20 30 40 5 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=ODD,SUM
 // RUN: echo 1 2 3 4 10 20 30 40 6 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=EVEN,MEAN
 // RUN: echo 1 2 3 4 10 20 30 40 10 > %t.mean.txt && partita-interp %s --entry alternating --inputs %t.mean.txt | FileCheck %s --check-prefixes=ODD,SUM
-// CHECK: par.one_bit_clip %{{.*}} at %{{.*}} : tensor<f32> exact until 9 doubling 2 : tensor<f32>
+// CHECK: par.one_bit_clip %{{.*}}, %{{.*}} at %{{.*}} : tensor<f32> beta 9.000000e-01 exact until 9 doubling 2 : tensor<f32>
 // CHECK: par.one_bit_mean %{{.*}} exact until 9 doubling 2
 // ODD: result 1: = 1{{$}}
+// ODD-NEXT: result 2: = 0.8
+// ODD-NEXT: result 3: = 0.8
 // EVEN: result 1: = 0.5
-func.func @alternating(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> (tensor<4xf32>, tensor<f32>) attributes {par.no_cotangents} {
+// EVEN-NEXT: result 2: = 0.5
+// EVEN-NEXT: result 3: = 0.725669
+func.func @alternating(%m: tensor<4xf32>, %sum: tensor<4xf32>, %t: tensor<f32>) -> (tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>) attributes {par.no_cotangents} {
   %half = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
-  %factor = par.one_bit_clip %half at %t : tensor<f32> exact until 9 doubling 2 : tensor<f32>
+  %typical = tx.constant dense<0.8> : tensor<f32> : tensor<f32>
+  %sums, %gradients, %next = par.one_bit_clip %half, %typical at %t : tensor<f32> beta 0.9 exact until 9 doubling 2 : tensor<f32>
   %m1 = par.one_bit_mean %sum, %m at %t : tensor<f32> times %half : tensor<f32> over "dp" beta 0.9 exact until 9 doubling 2 : tensor<4xf32>
-  return %m1, %factor : tensor<4xf32>, tensor<f32>
+  return %m1, %sums, %gradients, %next : tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<f32>
 }
 
 // Afterwards scales sqrt(30 / 4) and sqrt(95 / 4), and those of the chunks' sums, of which the first is all equal.

@@ -2,6 +2,7 @@
 // RUN: not partita-opt %s --optimize="kind=onebit-adam" --compress-momenta=stage=2 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" --compress-momenta=stage=1 --zero-shard-states=stage=1 | FileCheck %s --check-prefix=SHARD
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10 clip=1" --compress-momenta | FileCheck %s --check-prefix=CLIP
+// RUN: partita-opt %s --optimize="kind=onebit-lamb freeze-step=10 clip=1" --compress-momenta | FileCheck %s --check-prefix=LAMBCLIP
 // RUN: sed 's/mesh<dp = 2>/mesh<dp = 2, fsdp = 2>/' %s > %t.fsdp.mlir && not partita-opt %t.fsdp.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=FSDP
 // RUN: sed 's/f32/bf16/g' %s > %t.bf16.mlir && partita-opt %t.bf16.mlir --optimize=kind=onebit-adam --compress-momenta | FileCheck %s --check-prefix=BF16
 // RUN: sed 's/f32/f64/g' %s > %t.f64.mlir && not partita-opt %t.f64.mlir --optimize=kind=onebit-adam --compress-momenta 2>&1 | FileCheck %s --check-prefix=F64
@@ -23,13 +24,25 @@
 // SHARD: train.write @w.m, %[[MEAN]] : tensor<4x5xf32>
 // SHARD: train.write @w.v, %[[OTHERS]]#1
 
-// The norm is of what is summed; the factor is 1 once that are momenta, for all updates.
+// The norm is of what is summed. Once momenta are, their terms take the typical factor of the gradients so far, and what they sum to takes none; a gradient that
+// stays exact takes the typical factor.
+// CLIP: train.state @clip_factor : tensor<f32> = 1.000000e+00
+// CLIP: %[[TYPICAL:.*]] = train.read @clip_factor
+// CLIP-COUNT-2: par.one_bit_term {{.*}} times %[[TYPICAL]] : tensor<f32> over "dp"
 // CLIP: %[[Y:.*]]:6 = par.one_bit_all_reduce
 // CLIP: train.global_norm %[[Y]]#0, %[[Y]]#1, %{{.*}} of
 // CLIP: %[[SCALE:.*]] = train.clip
-// CLIP: %[[FACTOR:.*]] = par.one_bit_clip %[[SCALE]] at %{{.*}} exact until 10 : tensor<f32>
-// CLIP-COUNT-3: train.onebit_adam {{.*}}, %[[FACTOR]] {
-// CLIP-NOT: %[[SCALE]]
+// CLIP: %[[SUMS:.*]], %[[GRADIENTS:.*]], %[[NEXT:.*]] = par.one_bit_clip %[[SCALE]], %[[TYPICAL]] at %{{.*}} beta 0.99{{[89][0-9]*}} exact until 10 : tensor<f32>
+// CLIP: train.write @clip_factor, %[[NEXT]]
+// CLIP-COUNT-2: train.onebit_adam {{.*}}, %[[SUMS]] {
+// CLIP: train.onebit_adam {{.*}}, %[[GRADIENTS]] {
+// CLIP: train.initial_value @clip_factor
+// LAMBCLIP: %[[SUMS:.*]], %[[GRADIENTS:.*]], %{{.*}} = par.one_bit_clip
+// LAMBCLIP-COUNT-2: train.frozen_trust_ratio {{.*}}, %[[SUMS]] with
+// LAMBCLIP: train.frozen_trust_ratio {{.*}}, %[[GRADIENTS]] with
+// A parameter that is called like the state is refused.
+// RUN: sed 's/@s\b/@clip_factor/g' %s > %t.named.mlir && not partita-opt %t.named.mlir --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=NAMED
+// NAMED: error: parameter 'clip_factor' is called like a state of --clip with this optimizer: rename it in the model's file, or train without --clip
 // FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
 
 // What is compressed is float32. Ten bytes of @b are not worth a scale and a byte of bits for each rank.
@@ -97,7 +110,7 @@ func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
 // DOUBLING: train.zero_one_adam {{.*}}compressed = 1.0{{.*}}var_freeze = 2.000000e+01{{.*}}var_update_scaler = 4.0
 // DOUBLING: par.one_bit_mean {{.*}} exact until 20 doubling 4
 
-// 1-bit LAMB's ratio is of shards, and what it takes for the gradient is the momentum. A parameter that no sum compresses has its gradient.
+// 1-bit LAMB's ratio is of shards, and its operand of the gradient is the momentum. A parameter that no sum compresses has its gradient.
 // LAMB: %[[Y:.*]]:6 = par.one_bit_all_reduce
 // LAMB: %[[G:.*]] = zero.shard %[[Y]]#0 over "dp"
 // LAMB: %[[SUMS:.*]], %[[LARGEST:.*]] = train.direction_squares %{{.*}}, %[[G]], {{.*}} of "onebit_lamb" {hyper = {{.*}}compressed = 1.0{{.*}} -> (tensor<3xf64, #par.place<[3], partial [dp]>>, tensor<1xf64, #par.place<[1], max [dp]>>)

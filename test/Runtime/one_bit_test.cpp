@@ -78,6 +78,7 @@ TEST(OneBit, exactStepsAreThoseOfDoublingIntervals) {
       EXPECT_EQ((ExactSteps{300, doubling}.contains(step)), isExact) << step << " " << doubling;
       exact += isExact;
       EXPECT_EQ((ExactSteps{step, doubling}.count()), exact) << step << " " << doubling;
+      EXPECT_EQ((ExactSteps{300, doubling}.countUntil(step)), exact) << step << " " << doubling;
       if (isExact && ++counter == doubling)
         interval *= 2, counter = 0;
     }
@@ -85,6 +86,49 @@ TEST(OneBit, exactStepsAreThoseOfDoublingIntervals) {
   }
   EXPECT_TRUE((ExactSteps{10, 0}.contains(10.0f)));
   EXPECT_FALSE((ExactSteps{10, 0}.contains(11.0f)));
+}
+
+TEST(OneBit, factorsOfOtherStepsFollowThoseOfExactOnes) {
+  ExactSteps exact{9, 2}; // 1, 2, 4, 6 and 8
+  float sums = 0, gradients = 0, typical = 1;
+  double squares = 0, weights = 0;
+  for (int step = 1; step <= 12; ++step) {
+    float factor = 1 / float(step), before = typical;
+    oneBitClip(&sums, &gradients, &typical, factor, float(step), 0.75, exact);
+    if (exact.contains(int64_t(step))) {
+      squares = 0.75 * squares + 0.25 * double(factor) * double(factor);
+      weights = 0.75 * weights + 0.25;
+      EXPECT_EQ(sums, factor);
+      EXPECT_EQ(gradients, factor);
+      EXPECT_NEAR(double(typical), std::sqrt(squares / weights), 1e-7);
+    } else {
+      EXPECT_EQ(sums, 1.0f);
+      EXPECT_EQ(gradients, before);
+      EXPECT_EQ(typical, before);
+    }
+  }
+}
+
+TEST(OneBit, gradientsThatNothingClipsAreThemselves) {
+  float sums = 0, gradients = 0, typical = 1;
+  for (int step = 1; step <= 2000; ++step) {
+    oneBitClip(&sums, &gradients, &typical, 1, float(step), 0.999, {1000, 0});
+    ASSERT_TRUE(sums == 1 && gradients == 1 && typical == 1) << step;
+  }
+  const int64_t n = 37;
+  std::vector<float> g(n, 0.3f), m(n, 0.7f), x(n), scaled(n);
+  oneBitTerm(x.data(), g.data(), m.data(), n, 3, 0.9, typical, false);
+  for (size_t i = 0; i < x.size(); ++i) {
+    volatile float share = m[i] / 3, step = g[i] - share, part = float(1 - 0.9) * step;
+    EXPECT_EQ(x[i], share + part) << i;
+  }
+  std::vector<float> half(n, 0.15f);
+  oneBitTerm(scaled.data(), g.data(), m.data(), n, 3, 0.9, 0.5f, false);
+  oneBitTerm(x.data(), half.data(), m.data(), n, 3, 0.9, 1, false);
+  EXPECT_EQ(scaled, x);
+  oneBitTerm(scaled.data(), g.data(), m.data(), n, 3, 0.9, 0.5f,
+             true); // what is exact is clipped as a sum
+  EXPECT_EQ(scaled, g);
 }
 
 TEST(OneBit, stepsAreAllExactOrOthers) {

@@ -62,11 +62,12 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
 
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters, or for those of each pipeline stage, takes the place of the sums of their gradients; `compressed`
-    tells the updates that the sum is the new momentum. Sums of a few elements stay exact: a scale for each rank would be more bytes.
-    What compression leaves out are states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
-    compresses its shard. Gradients are clipped in exact steps alone (`par.one_bit_clip`); in the others the norm of their sum is not known. Gradients in
+    notes on the updates that the sum is the new momentum. Sums of a few elements stay exact: a scale for each rank would be more bytes.
+    What compression leaves out is kept in states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
+    compresses its shard. Gradients are clipped in exact steps; in the others the norm of their sum is not known, and they are multiplied by the typical factor of
+    the exact ones (`par.one_bit_clip`), the state `clip_factor`. Gradients in
     16 bits are widened to float32 before. With 0/1 Adam (Lu et al., arXiv 2202.06009) exact steps, which update the variance, come back ever more
-    rarely (`doubling`) up to the last one. 1-bit LAMB (Li et al., arXiv 2104.06069) sums as 1-bit Adam does; its ratios are told of `compressed` too. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
+    rarely (`doubling`) up to the last one. 1-bit LAMB (Li et al., arXiv 2104.06069) sums as 1-bit Adam does; its ratios have `compressed` as well. With ZeRO-1 (`stage`) `par.one_bit_mean` computes the momentum in full, of which the update takes a shard.
 
     ```mlir
     %g = par.all_reduce %0 over "dp" because "gradient"

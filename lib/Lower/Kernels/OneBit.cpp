@@ -22,6 +22,7 @@ struct OneBitTerm : KernelInterface::ExternalModel<OneBitTerm, par::OneBitTermOp
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto term = cast<par::OneBitTermOp>(op);
     l.create<rt::OneBitTermOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
+                               term.getScale() ? l.operand(3) : Value(),
                                l.elements(term.getResult()), par::ranksOver(op, term.getAxisAttr()),
                                l.shared.unlessShared("beta1", term.getBetaAttr()), term.getExact());
     return success();
@@ -43,10 +44,18 @@ struct OneBitMean : KernelInterface::ExternalModel<OneBitMean, par::OneBitMeanOp
 };
 
 struct OneBitClip : KernelInterface::ExternalModel<OneBitClip, par::OneBitClipOp> {
-  StringRef resultName(Operation *, unsigned) const { return "factor"; }
+  StringRef resultName(Operation *, unsigned result) const {
+    return result == 0 ? "of_sums" : result == 1 ? "of_gradients" : par::OneBitClipOp::kState;
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 2 ? SmallVector<unsigned>{1} : SmallVector<unsigned>{};
+  }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto clip = cast<par::OneBitClipOp>(op);
-    l.create<rt::OneBitClipOp>(l.result(0), l.operand(0), l.operand(1), clip.getExact());
+    if (!l.samePlace(clip.getTypical(), clip.getNewTypical()))
+      l.copy(l.result(2), l.view(clip.getNewTypical()), clip.getTypical());
+    l.create<rt::OneBitClipOp>(l.result(0), l.result(1), l.result(2), l.operand(0), l.operand(2),
+                               l.shared.unlessShared("beta2", clip.getBetaAttr()), clip.getExact());
     return success();
   }
 };

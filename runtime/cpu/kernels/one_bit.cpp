@@ -147,17 +147,17 @@ void unpackSums(const OneBitBlocks &blocks, const uint8_t *received) {
 }
 
 void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
-                bool exact) {
+                float scale, bool exact) {
   if (exact) {
     if (x != g)
       std::copy_n(g, n, x);
     return;
   }
-  Lanes count = splat(float(ranks)), keep = splat(float(1 - beta));
+  Lanes count = splat(float(ranks)), keep = splat(float(1 - beta)), factor = splat(scale);
   auto term = [&](Lanes gradient,
                   Lanes mean) { // with the bits of GPUs, whose kernel contracts nothing
     Lanes share = mean / count;
-    return share + rounded(keep * (gradient - share));
+    return share + rounded(keep * (rounded(factor * gradient) - share));
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)

@@ -331,18 +331,18 @@ struct MeanTerm {
   float *x;
   const float *g, *m;
   float ranks;
-  Scalar beta;
+  Scalar beta, scale;
   bool exact;
   __device__ void operator()(int64_t first, int count) const {
     float gradient[kPack];
     load(gradient, g + first, count);
     if (!exact) {
-      float mean[kPack], keep = float(1 - beta.read());
+      float mean[kPack], keep = float(1 - beta.read()), factor = float(scale.read());
       load(mean, m + first, count);
 #pragma unroll
       for (int j = 0; j < kPack; ++j) {
         float share = mean[j] / ranks;
-        gradient[j] = share + roundedProduct(keep, gradient[j] - share);
+        gradient[j] = share + roundedProduct(keep, roundedProduct(factor, gradient[j]) - share);
       }
     }
     store(x + first, gradient, count);
@@ -369,8 +369,13 @@ struct MeanOfSum {
   }
 };
 
-__global__ void setFactor(float *factor, const float *scale, bool exact) {
-  *factor = exact ? *scale : 1.0f;
+__global__ void setFactors(float *ofSums, float *ofGradients, float *typical, const float *factor,
+                           const float *t, Scalar beta, ExactSteps exact) {
+  ClipFactors next =
+      clipFactorsOf(double(*factor), double(*typical), double(*t), beta.read(), exact);
+  *ofSums = float(next.ofSums);
+  *ofGradients = float(next.ofGradients);
+  *typical = float(next.typical);
 }
 
 } // namespace
@@ -425,9 +430,9 @@ void unpackSums(const Stream &stream, const OneBitBlocks &blocks, const uint8_t 
 }
 
 void oneBitTerm(const Stream &stream, float *x, const float *g, const float *m, int64_t n,
-                int ranks, Scalar beta, bool exact) {
+                int ranks, Scalar beta, Scalar scale, bool exact) {
   if (!exact || x != g)
-    launchElementwise<kPack>(stream, n, MeanTerm{x, g, m, float(ranks), beta, exact});
+    launchElementwise<kPack>(stream, n, MeanTerm{x, g, m, float(ranks), beta, scale, exact});
 }
 
 void oneBitMean(const Stream &stream, float *m, const float *sum, int64_t n, Scalar beta,
@@ -435,8 +440,10 @@ void oneBitMean(const Stream &stream, float *m, const float *sum, int64_t n, Sca
   launchElementwise<kPack>(stream, n, MeanOfSum{m, sum, beta, scale, exact});
 }
 
-void oneBitClip(const Stream &stream, float *factor, const float *scale, bool exact) {
-  PARTITA_RT_LAUNCH(setFactor, 1, 1, 0, stream, factor, scale, exact);
+void oneBitClip(const Stream &stream, float *ofSums, float *ofGradients, float *typical,
+                const float *factor, const float *t, Scalar beta, ExactSteps exact) {
+  PARTITA_RT_LAUNCH(setFactors, 1, 1, 0, stream, ofSums, ofGradients, typical, factor, t, beta,
+                    exact);
 }
 
 } // namespace partita_rt::cuda

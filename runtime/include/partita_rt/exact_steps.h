@@ -31,16 +31,20 @@ struct ExactSteps {
     return contains(int64_t(step));
   }
 
-  PARTITA_RT_HOST_DEVICE constexpr int64_t count() const {
+  PARTITA_RT_HOST_DEVICE constexpr int64_t count() const { return countUntil(until); }
+
+  /// The exact ones of the first `end` steps.
+  PARTITA_RT_HOST_DEVICE constexpr int64_t countUntil(int64_t end) const {
+    end = end < until ? end : until;
     if (doubling == 0)
-      return until;
+      return end;
     int64_t interval = 1, last = 0, counted = 0;
-    while (until / interval - last / interval > doubling) {
+    while (end / interval - last / interval > doubling) {
       counted += doubling;
       last = (last / interval + doubling) * interval;
       interval *= 2;
     }
-    return counted + until / interval - last / interval;
+    return counted + end / interval - last / interval;
   }
 
   constexpr bool operator==(const ExactSteps &other) const {

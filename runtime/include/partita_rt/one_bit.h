@@ -10,6 +10,7 @@
 #ifndef PARTITA_RT_ONE_BIT_H
 #define PARTITA_RT_ONE_BIT_H
 
+#include "partita_rt/clip_factors.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/exact_steps.h"
 #include "partita_rt/one_bit_shapes.h"
@@ -35,15 +36,21 @@ inline int64_t oneBitScratch(OneBitTensors tensors, int ranks) {
 }
 
 /// What a rank adds to its ranks' sum of the tensor's new momentum, from its term g of a gradient's sum and the momentum m of all
-/// ranks: x = m / ranks + (1 - beta) (g - m / ranks), or g while the sum is exact. x may be g.
+/// ranks: x = m / ranks + (1 - beta) (scale g - m / ranks), or g while the sum is exact. x may be g.
 void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
-                bool exact);
+                float scale, bool exact);
 
 /// The new momentum m of all ranks, from the sum of their terms: m + (1 - beta) (scale sum - m), or the sum if it is no longer exact.
 void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact);
 
-/// The factor of gradients: `scale` while what is summed are gradients, else 1.
-inline void oneBitClip(float *factor, float scale, bool exact) { *factor = exact ? scale : 1; }
+/// The factors of step `t` (clip_factors.h), of which `typical` is kept for the next one.
+inline void oneBitClip(float *ofSums, float *ofGradients, float *typical, float factor, float t,
+                       double beta, ExactSteps exact) {
+  ClipFactors next = clipFactorsOf(double(factor), double(*typical), double(t), beta, exact);
+  *ofSums = float(next.ofSums);
+  *ofGradients = float(next.ofGradients);
+  *typical = float(next.typical);
+}
 
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
 /// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus

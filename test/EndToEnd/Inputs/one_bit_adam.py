@@ -70,7 +70,8 @@ commands.call("partita-interp", compiled("memory.mlir", mesh, "--compile-to", "m
 
 saved, interpreted = read(f"{folder}/saved/step-{SAVED}"), read(folder + "/interpreted")
 assert saved.keys() == interpreted.keys(), saved.keys() ^ interpreted.keys()
-kinds = {name: name.rsplit(".", 1)[1] for name in interpreted}
+kinds = {name: name.rsplit(".", 1)[-1] for name in interpreted}
+assert ("clip_factor" in saved) == ("--clip" in more) and ("--clip" not in more or saved["clip_factor"] < 1), saved.get("clip_factor")
 assert sum(np.any(saved[name]) for name in saved if kinds[name] == "worker") > 20
 if "bfloat16" in more:  # the interpreter rounds nothing; where it adds up another sign, an element differs by twice a scale
     def distance(kind):
@@ -80,7 +81,7 @@ if "bfloat16" in more:  # the interpreter rounds nothing; where it adds up anoth
     print(distances, file=sys.stderr)
     assert all(each < 0.2 for each in distances.values()), distances
     assert np.allclose(losses("threads")[:SAVED], losses("interpreted"), rtol=1e-3), (losses("threads"), losses("interpreted"))
-    assert all(saved[name].dtype == np.float32 for name in saved if kinds[name] in ("m", "v", "fresh", "coefficient", "factor", "master", "worker", "server"))
+    assert all(saved[name].dtype == np.float32 for name in saved if kinds[name] in ("m", "v", "fresh", "coefficient", "factor", "clip_factor", "master", "worker", "server"))
 else:
     # All tensors after the compressed sums of two steps. The sign of an element that is 0 but for rounding is another one in float32, and takes those
     # of its chunk along a bit: a few tensors may have such a one, which is off by twice a scale.

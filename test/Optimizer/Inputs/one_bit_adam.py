@@ -1,5 +1,5 @@
 """Fifty steps of the program that `optimize` and `compress-momenta` make, on virtual ranks in double precision, against the published
-algorithm in numpy (test/Golden/make_onebit_adam.py, make_onebit_lamb.py, make_zero_one_adam.py), from the same start and with the same gradients; clipped in exact steps if a norm is given.
+algorithm in numpy (test/Golden/make_onebit_adam.py, make_onebit_lamb.py, make_zero_one_adam.py), from the same start and with the same gradients. If a norm is given, gradients are clipped in exact steps, and multiplied in all others by the root of the factors' mean square.
 
     one_bit_adam.py FOLDER RANKS [CLIP [ZERO [zero-one|lamb] [corrected]]]
 
@@ -23,7 +23,17 @@ exact = zero_one.variance_steps() if isZeroOne else set(range(1, golden.FREEZE +
 kind = f"zero-one-adam var-freeze-step={zero_one.VAR_FREEZE} var-update-scaler={zero_one.VAR_UPDATE_SCALER}" if isZeroOne else f"onebit-{'lamb' if isLamb else 'adam'} freeze-step={golden.FREEZE}"
 if isCorrected:
     kind += " bias-correction=true"
-SHAPES = {"w": (5, 7), "b": (9,)}
+SHAPES = {"w": (5, 7), "b": (9,), "s": (2,)}
+compressed_mean = golden.compressed_mean
+
+
+def mean_of(values, worker, server):
+    """Of few elements gradients are summed exactly, so momenta are as well."""
+    return numpy.mean(values, axis=0) if len(values[0]) < 3 else compressed_mean(values, worker, server)
+
+
+for each in (golden, onebit_lamb, zero_one):
+    each.compressed_mean = mean_of
 os.makedirs(folder, exist_ok=True)
 
 
@@ -98,15 +108,22 @@ def tensor_of(start):
 
 
 start, end = interpret(1, 0), interpret(golden.STEPS, golden.RATE)
+assert [name for name in SHAPES if f"{name}.worker" in end] == ["w", "b"] and ("clip_factor" in end) == bool(clip), end.keys()
 tensors, clipped = {name: tensor_of(start[name]) for name in SHAPES}, 0
+squares = weights = 0  # of the factors of exact steps
 for step in range(1, golden.STEPS + 1):
     local = {name: [rank.astype(float) for rank in gradients[name][step - 1]] for name in SHAPES}
     norm = numpy.sqrt(sum(numpy.square(numpy.mean(local[name], axis=0)).sum() for name in SHAPES))
     clipped += bool(clip and norm > clip and step in exact)
+    factor = min(1, clip / (norm + 1e-6)) if clip else 1
+    if step in exact:
+        squares, weights = (golden.BETA2 * old + (1 - golden.BETA2) * new for old, new in ((squares, factor**2), (weights, 1)))
+    else:
+        local = {name: [(squares / weights)**0.5 * g for g in rows] for name, rows in local.items()}
     updates = len([each for each in exact if each <= step])
     correction = (1 / (1 - golden.BETA1**step), 1 / (1 - golden.BETA2**updates)) if isCorrected else (1, 1)
     for name in SHAPES:
-        tensors[name].update(local[name], step, min(1, clip / (norm + 1e-6)) if clip else 1, *([] if isLamb else [correction]))
+        tensors[name].update(local[name], step, factor, *([] if isLamb else [correction]))
 assert clipped in ((len(exact) - 1, len(exact)) if clip else (0,)), clipped
 for name, tensor in tensors.items():
     error = numpy.abs(end[name].ravel() - tensor.p).max() / numpy.abs(tensor.p).max()
@@ -114,4 +131,5 @@ for name, tensor in tensors.items():
     assert error < 1e-6 and moved > 0.01, (name, error, moved)
     kept = {key: (float(end[f"{name}.{key}"]), getattr(tensor, key)) for key in ("coefficient", "factor") if isLamb}
     assert all(abs(got - right) < 1e-6 for got, right in kept.values()), (name, kept)
+assert not clip or abs(float(end["clip_factor"]) - (squares / weights)**0.5) < 1e-7, (end["clip_factor"], squares / weights)
 print("the published algorithm's parameters")

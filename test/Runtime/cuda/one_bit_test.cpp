@@ -211,21 +211,38 @@ TEST(OneBitOnGpu, TermsAndMeansAreTheCpusBitForBit) {
         for (int ranks : {1, 3}) {
           SimulatedStream stream;
           std::unique_ptr<double> beta(new double(0.9));
-          std::unique_ptr<float> scale(new float(0.3f)), factor(new float(0));
+          std::unique_ptr<float> scale(new float(0.3f));
           Tensor<float> g(randomFloats(n, "g"), offset), m(randomFloats(n, "m"), offset),
               x(n, offset), expected(n, offset);
-          partita_rt::oneBitTerm(expected.data(), g.in(), m.in(), n, ranks, 0.9, exact);
-          oneBitTerm(stream, x.data(), g.in(), m.in(), n, ranks, beta.get(), exact);
+          partita_rt::oneBitTerm(expected.data(), g.in(), m.in(), n, ranks, 0.9, 0.3f, exact);
+          oneBitTerm(stream, x.data(), g.in(), m.in(), n, ranks, beta.get(), scale.get(), exact);
           EXPECT_BITS(x, expected.floats());
-          oneBitTerm(stream, g.data(), g.in(), m.in(), n, ranks, 0.9, exact); // in place
+          oneBitTerm(stream, g.data(), g.in(), m.in(), n, ranks, 0.9, 0.3f, exact); // in place
           EXPECT_BITS(g, expected.floats());
           Tensor<float> mean(m.floats(), offset);
           partita_rt::oneBitMean(mean.data(), x.in(), n, 0.9, 0.3f, exact);
           oneBitMean(stream, m.data(), x.in(), n, beta.get(), scale.get(), exact);
           EXPECT_BITS(m, mean.floats());
-          oneBitClip(stream, factor.get(), scale.get(), exact);
-          EXPECT_EQ(*factor, exact ? 0.3f : 1.0f);
         }
+}
+
+TEST(OneBitOnGpu, ClipFactorsAreTheCpus) {
+  SimulatedStream stream;
+  std::unique_ptr<double> beta(new double(0.9));
+  std::unique_ptr<float> sums(new float(0)), gradients(new float(0)), typical(new float(1)),
+      factor(new float(0)), t(new float(0));
+  float expected[] = {0, 0, 1};
+  for (int step = 1; step <= 40; ++step) {
+    *t = float(step);
+    *factor = 1 / float(1 + step % 5);
+    ExactSteps exact{30, 3};
+    partita_rt::oneBitClip(&expected[0], &expected[1], &expected[2], *factor, *t, 0.9, exact);
+    oneBitClip(stream, sums.get(), gradients.get(), typical.get(), factor.get(), t.get(),
+               beta.get(), exact);
+    EXPECT_EQ(*sums, expected[0]) << step;
+    EXPECT_EQ(*gradients, expected[1]) << step;
+    EXPECT_EQ(*typical, expected[2]) << step;
+  }
 }
 
 } // namespace

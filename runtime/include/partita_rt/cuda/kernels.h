@@ -375,10 +375,12 @@ void updateScale(const Stream &stream, LossScaleReport *report, float *scale, in
 
 /// The CPU's bits. `exact` is what the host knows of the step (stepIsExact in device.h).
 void oneBitTerm(const Stream &stream, float *x, const float *g, const float *m, int64_t n,
-                int ranks, Scalar beta, bool exact);
+                int ranks, Scalar beta, Scalar scale, bool exact);
 void oneBitMean(const Stream &stream, float *m, const float *sum, int64_t n, Scalar beta,
                 Scalar scale, bool exact);
-void oneBitClip(const Stream &stream, float *factor, const float *scale, bool exact);
+/// Reads which step it is on the GPU: a graph serves many steps.
+void oneBitClip(const Stream &stream, float *ofSums, float *ofGradients, float *typical,
+                const float *factor, const float *t, Scalar beta, ExactSteps exact);
 
 } // namespace partita_rt::cuda
 
