@@ -65,6 +65,12 @@ struct LaterCollectives {
   llvm::SmallVector<std::pair<CollectiveKind, int64_t>, 2> all = {};
 };
 
+/// What an op rounds, as messages call it, and the number of the first steps in which it rounds nothing.
+struct Loss {
+  llvm::StringRef what;
+  int64_t exactSteps = 0;
+};
+
 /// A member of a table's attribute: `true` or `false` (Tables.td).
 mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
 /// Returns true if the op computes gradients, since differentiation built it or an op that was

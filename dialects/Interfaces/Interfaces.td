@@ -272,6 +272,17 @@ def GatherInterface : OpInterface<"GatherInterface"> {
   ];
 }
 
+def LossyInterface : OpInterface<"LossyInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that may round what it passes on, so that from some step of training on the program computes something else than the model's own. `verify` then compares it
+    with the algorithm's arithmetic.
+  }];
+  let methods = [
+    InterfaceMethod<"What is lost, and from which step on; none if nothing is.", "::std::optional<::partita::Loss>", "getLoss">,
+  ];
+}
+
 def CollectiveInterface : OpInterface<"CollectiveInterface", [TransparentInterface]> {
   let cppNamespace = "::partita";
   let description = [{

@@ -61,12 +61,15 @@ LaterCollectives OneBitAllReduceOp::getLater() {
   return {getExact(), "bits", {bytes(CollectiveKind::AllToAll), bytes(CollectiveKind::AllGather)}};
 }
 
-int64_t OneBitAllReduceOp::getFirstExact() {
+/// Up to the first step that is not exact, the sums are those of the model.
+std::optional<Loss> OneBitAllReduceOp::getLoss() {
+  if (getRankCount() == 1)
+    return std::nullopt;
   partita_rt::ExactSteps exact = getExact();
   int64_t steps = exact.doubling == 0 ? exact.until : std::min(exact.until, exact.doubling);
   while (exact.contains(steps + 1))
     ++steps;
-  return steps;
+  return Loss{"compressed sums", steps};
 }
 
 LogicalResult ExactStepsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,

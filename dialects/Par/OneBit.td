@@ -10,7 +10,7 @@
 include "dialects/Par/ExactSteps.td"
 include "dialects/Par/Par.td"
 
-def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface]> {
+def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface, DeclareOpInterfaceMethods<LossyInterface>]> {
   let summary = "sum over the ranks of an axis, after the first steps with one bit per element: partial -> invariant";
   let description = [{
     The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with what its compression has left out so far. Operands: n values, the
@@ -42,8 +42,6 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The number of the first steps that are all exact.
-    int64_t getFirstExact();
     /// The number of values that are summed.
     size_t getCount() { return getOperands_().size() / 3; }
     ::mlir::OperandRange getValues() { return getOperands_().take_front(getCount()); }

@@ -8,6 +8,10 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::train;
 
+unsigned FrozenTrustRatioOp::getStepNumberIndex() {
+  return OptimizerInterface::kBeforeStates + OneBitLambOp::getStateNames().size();
+}
+
 /// `expand-norms` sums the squares over all stages.
 std::optional<Holders> GlobalNormOp::placeResults(ArrayRef<Holders> operands, std::string &) {
   if (llvm::any_of(operands, [](const Holders &each) { return each.partial; }))

@@ -9,7 +9,10 @@
 
 include "dialects/Train/TrainBase.td"
 
-def Train_GlobalNormOp : Train_Op<"global_norm", [Pure, DeclareOpInterfaceMethods<PlacedInterface>]> {
+/// Computed over full tensors, however they are split: each element counts once. `expand-norms` replaces such ops with sums over ranks.
+def Train_OfFullTensors : NativeOpTrait<"OfFullTensors"> { let cppNamespace = "::partita::train"; }
+
+def Train_GlobalNormOp : Train_Op<"global_norm", [Pure, Train_OfFullTensors, DeclareOpInterfaceMethods<PlacedInterface>]> {
   let summary = "the Euclidean norm of all tensors as one vector, each element counted once";
   let description = [{
     Computed over the full tensors, whatever their placement: a value that every rank has counts once, and shards are summed.
@@ -62,7 +65,7 @@ def Train_ClipOp : Train_Op<"clip", [MemoryEffects<[MemWrite]>, UpdateWork]> {
   let assemblyFormat = "$norm attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
+def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure, Train_OfFullTensors]> {
   let summary = "LAMB's trust ratio: the norm of a full parameter over that of its full direction, within [least, most]";
   let description = [{
     Its operands are those of its `train.lamb` except rate and ratio: value, gradient, m, v, t and optionally scale; `hyper`
@@ -75,7 +78,7 @@ def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, AttrSizedOperandSegments]> {
+def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, Train_OfFullTensors, AttrSizedOperandSegments]> {
   let summary = "1-bit LAMB's ratio, and what it keeps of a parameter: LAMB's ratio in the warm-up, then their running mean times a factor";
   let description = [{
     Its operands are those of its `train.onebit_lamb` except rate and ratio, as of `trust_ratio`, then two states, scalars. In the warm-up (t <= `freeze` of
@@ -98,9 +101,9 @@ def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, AttrSizedOp
     static constexpr ::llvm::StringLiteral kCoefficient = "coefficient", kFactor = "factor";
     /// The optimizer whose ratio it is.
     static constexpr ::llvm::StringLiteral kOptimizer = "onebit_lamb";
-    /// The operands of an update in `values` in front of `t`: the value, its gradient and the states.
-    static constexpr unsigned kStepNumber = 5;
-    ::mlir::Value getStepNumber() { return getValues()[kStepNumber]; }
+    /// The place of `t` in `values`: behind the value, its gradient and the states.
+    static unsigned getStepNumberIndex();
+    ::mlir::Value getStepNumber() { return getValues()[getStepNumberIndex()]; }
   }];
 }
 

@@ -28,6 +28,8 @@ struct Assignment {
 std::string optimizerRule(size_t states, unsigned operands, unsigned results);
 /// Checks the numbers of operands and results, and that hyperparameters are finite.
 llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
+/// See Norms.td.
+template <typename Op> class OfFullTensors : public mlir::OpTrait::TraitBase<Op, OfFullTensors> {};
 /// The place of a name in a list that has it.
 inline size_t placeOf(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names) {
   return llvm::find(names, name) - names.begin();

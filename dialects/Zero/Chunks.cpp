@@ -92,6 +92,8 @@ LogicalResult QuantizeChunksOp::verify() {
                       /*received=*/false);
 }
 
+std::optional<Loss> SumChunksOp::getLoss() { return Loss{kRoundedGradients}; }
+
 LogicalResult SumChunksOp::verify() {
   return verifyChunks(*this, getShards().getTypes(), getAxisAttr(), getBlock(),
                       getReceived().getType(), /*received=*/true);

@@ -178,6 +178,10 @@ LogicalResult RoundBlocksOp::verify() {
                          << " does not hold whole";
   return success();
 }
+std::optional<Loss> ReduceScatterOp::getLoss() {
+  return getInt4Block() ? std::optional(Loss{kRoundedGradients}) : std::nullopt;
+}
+
 LogicalResult ReduceScatterOp::verify() {
   if (getInt4Block() && failed(verifyWholeWords(*this, *getInt4Block())))
     return failure();

@@ -12,6 +12,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::zero {
+/// What ops that round gradients lose (LossyInterface).
+inline constexpr llvm::StringLiteral kRoundedGradients = "gradients in 4 bits";
 /// Returns the mesh axes over which the model's state is sharded, those with several ranks of: `fsdp`
 /// if the mesh has it (hybrid sharding: each group of its ranks keeps the full state), else `dp`; and
 /// `cp`, whose ranks have the same parameters too. In the order in which they cut: an axis further in in

@@ -81,7 +81,7 @@ def Zero_GatherOp : Zero_Collective<"gather", "AllGather", [Linear, GatherInterf
 }
 
 def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
-    [Linear, DeclareOpInterfaceMethods<StartableInterface>]> {
+    [Linear, DeclareOpInterfaceMethods<StartableInterface>, DeclareOpInterfaceMethods<LossyInterface>]> {
   let summary = "sums over the ranks of an axis; each rank keeps its flat shard of the sums: partial -> flat";
   let description = [{
     Reduces a bucket in rank order: each rank gets exactly the elements that it owns of each tensor. Created by
@@ -114,7 +114,7 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter",
 // Blockwise quantization of what ranks send (ZeRO++, Wang et al., arXiv 2306.10209; Dettmers et al., arXiv 2110.02861).
 //===----------------------------------------------------------------------------------------------===//
 
-class Zero_Blockwise<string mnemonic> : Zero_Op<mnemonic, [Pure]> {
+class Zero_Blockwise<string mnemonic, list<Trait> traits = []> : Zero_Op<mnemonic, !listconcat([Pure], traits)> {
   let hasVerifier = 1;
 }
 def Zero_Int8 : RankedTensorOf<[I8]>;
@@ -202,7 +202,7 @@ def Zero_ExchangeChunksOp : Zero_Collective<"exchange_chunks", "AllToAll", [Decl
   let hasVerifier = 1;
 }
 
-def Zero_SumChunksOp : Zero_Blockwise<"sum_chunks"> {
+def Zero_SumChunksOp : Zero_Blockwise<"sum_chunks", [DeclareOpInterfaceMethods<LossyInterface>]> {
   let summary = "this rank's flat shards of the sums of what all ranks have sent: split by receivers -> flat";
   let description = [{
     Adds numbers times their blocks' scales in the order of the ranks, in float32, from 0 on, and rounds the sum to the type of the shard.

@@ -267,7 +267,7 @@ static LogicalResult totalFrozenRatio(Execution &execution, train::FrozenTrustRa
   size_t count = op.getValues().size();
   auto [sums, largest] = totalMeasures(execution, op.kOptimizer, op.getHyper(),
                                        op.getValues().front().getType(), in.take_front(count));
-  SmallVector<RankTensors> scalars = {in[op.kStepNumber]};
+  SmallVector<RankTensors> scalars = {in[op.getStepNumberIndex()]};
   llvm::append_range(scalars, in.drop_front(count));
   double freeze = cast<FloatAttr>(op.getHyper().get("freeze")).getValueAsDouble();
   frozenRatios(execution, op, freeze, sums, largest, scalars, out);

@@ -30,7 +30,7 @@ struct ExpandNorms : partita::impl::ExpandNormsPassBase<ExpandNorms> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<train::GlobalNormOp, train::TrustRatioOp, train::FrozenTrustRatioOp>(op))
+      if (op->hasTrait<train::OfFullTensors>())
         ops.push_back(op);
     });
     norms += ops.size();

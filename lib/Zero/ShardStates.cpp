@@ -132,8 +132,7 @@ private:
   }
 
   static bool needsShard(Operation *op, train::OptimizerInterface update) {
-    return op == update ||
-           isa<train::GlobalNormOp, train::TrustRatioOp, train::FrozenTrustRatioOp>(op);
+    return op == update || op->hasTrait<train::OfFullTensors>();
   }
 
   /// Does anything but the update need the state? A term of 1-bit Adam's sums is of the whole momentum.

@@ -139,26 +139,15 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "of one rank" : text;
 }
 
-/// Do reduce-scatters round what ranks send?
-static bool roundsGradients(ModuleOp partitioned) {
-  WalkResult result = partitioned.walk([](Operation *op) {
-    auto scatter = dyn_cast<zero::ReduceScatterOp>(op);
-    bool rounds = isa<zero::SumChunksOp>(op) || (scatter && scatter.getInt4Block());
-    return rounds ? WalkResult::interrupt() : WalkResult::advance();
+/// Returns what the program loses first, if anything: what follows is not to equal the model's program, and the oracle is the algorithm's own arithmetic.
+static std::optional<Loss> lossOf(ModuleOp program) {
+  std::optional<Loss> first;
+  program.walk([&](LossyInterface op) {
+    std::optional<Loss> loss = op.getLoss();
+    if (loss && (!first || loss->exactSteps < first->exactSteps))
+      first = loss;
   });
-  return result.wasInterrupted();
-}
-
-/// Returns how many of the first steps are exact: all, unless sums send less than their values. What follows is not to equal the model's program:
-/// the oracle is the algorithm's own arithmetic.
-static int64_t exactStepsOf(ModuleOp partitioned, int64_t steps) {
-  if (roundsGradients(partitioned))
-    return 0;
-  partitioned.walk([&](par::OneBitAllReduceOp sum) {
-    if (sum.getRankCount() > 1)
-      steps = std::min(steps, sum.getFirstExact());
-  });
-  return steps;
+  return first;
 }
 
 /// Says how far a program that loses something on the way is from the exact one, which is no error. `what` is lost in, `oracle` loses the same.
@@ -171,8 +160,8 @@ static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, Modul
       llvm::find_if(report->entries, [](const auto &each) { return each.kind == "parameter"; });
   if (worst != report->entries.end())
     llvm::outs() << llvm::formatv(
-        "{0}: after {1}, parameters are up to {2:e1} from the exact program's ('{3}'); compared is "
-        "{4}:\n",
+        "{0}: after {1}, parameters differ by up to {2:e1} of their max from the exact program's "
+        "('{3}'); compared is {4}:\n",
         what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
         worst->error, worst->name, oracle);
   return true;
@@ -241,15 +230,18 @@ int partita::tool::verifyMain(Arguments arguments) {
   session.tellGuesses(*partitioned, o.plan);
   if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
-  int64_t exactSteps = exactStepsOf(*partitioned, o.steps);
+  std::optional<Loss> loss = lossOf(*partitioned);
+  int64_t exactSteps = loss ? std::min<int64_t>(loss->exactSteps, o.steps) : o.steps;
   OwningOpRef<ModuleOp> algorithm = exactSteps < o.steps ? full->clone() : OwningOpRef<ModuleOp>();
-  // Where a rank's terms are rounded is known once gradients are scattered.
-  if (algorithm && !compileTo(session, *algorithm, o.plan,
-                              roundsGradients(*partitioned) ? "states" : "optimize"))
+  if (algorithm && !compileTo(session, *algorithm, o.plan, "optimize"))
     return 1;
-  // The algorithm's program is partitioned too, so the partitioning itself is compared without the rounding.
+  // Where a rank's terms are rounded is known once gradients are scattered.
+  bool losesInStates = algorithm && !lossOf(*algorithm);
+  if (losesInStates && !compileTo(session, *algorithm, o.plan, "states"))
+    return 1;
+  // Then the algorithm's program is partitioned too, so the partitioning itself is compared without the rounding.
   OwningOpRef<ModuleOp> summedExactly;
-  if (algorithm && roundsGradients(*partitioned)) {
+  if (losesInStates) {
     summedExactly = full->clone();
     Plan plan = o.plan;
     plan.set("zero-quantized-gradients", "false");
@@ -288,8 +280,7 @@ int partita::tool::verifyMain(Arguments arguments) {
     if (int code = compare(session, o, *full, *summedExactly, options))
       return code;
   }
-  if (!tellDistance(roundsGradients(*partitioned) ? "gradients in 4 bits" : "compressed sums",
-                    "the algorithm's own arithmetic", *full, *partitioned, options))
+  if (!tellDistance(loss->what, "the algorithm's own arithmetic", *full, *partitioned, options))
     return 1;
   return compare(session, o, *algorithm, *partitioned, options, "the algorithm's own arithmetic");
 }
