@@ -34,8 +34,14 @@ bool collectKeys(const Document &document, GivenKeys &given);
 
 /// Returns why there is no optimizer of this name; "" if there is one.
 std::string optimizerProblem(llvm::StringRef name);
-/// Does the optimizer that DeepSpeed calls so sum momenta with a bit per element?
-bool sumsMomenta(llvm::StringRef name);
+/// What other blocks ask of an optimizer.
+struct OptimizerFacts {
+  bool hasBetas;    ///< that decay moments
+  bool hasRatio;    ///< of norms, by which it scales updates: a Lamb
+  bool sumsMomenta; ///< with a bit per element
+};
+/// Returns the facts of the optimizer that DeepSpeed, or the plan option, calls so; none if there is no such one.
+std::optional<OptimizerFacts> factsOfOptimizer(llvm::StringRef name);
 
 /// Converts an option's text to the JSON value of a key.
 std::string jsonOf(llvm::StringRef path, llvm::StringRef text);

@@ -97,7 +97,7 @@ static bool checkStates(Resolver &r, StringRef path) {
   std::string optimizer = r.planned("optimizer"), momentum = r.planned("momentum");
   double number = 0;
   StringRef(momentum).getAsDouble(number);
-  if (optimizer == "lamb" || optimizer == "onebit-lamb")
+  if (std::optional<OptimizerFacts> facts = factsOfOptimizer(optimizer); facts && facts->hasRatio)
     return r.fail(path, r.name(path) + ": the host cannot update Lamb's states: its trust ratio is "
                                        "computed where the parameter is; leave this out, or use "
                                        "AdamW");

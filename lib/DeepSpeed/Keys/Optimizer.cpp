@@ -138,9 +138,19 @@ static const Type *findType(StringRef name) {
   return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
 }
 
-bool partita::config::sumsMomenta(StringRef name) {
+static OptimizerFacts factsOf(const Type &type) {
+  SmallVector<StringRef> params;
+  type.params.split(params, '|');
+  return {is_contained(params, "betas"), is_contained(params, "max_coeff"),
+          is_contained(params, "comm_backend_name")};
+}
+
+std::optional<OptimizerFacts> partita::config::factsOfOptimizer(StringRef name) {
   const Type *type = findType(name);
-  return type && type->params.contains("comm_backend_name");
+  if (!type) // plan options have no upper case, and one of them is Adam with another flag
+    type = find_if(kTypes,
+                   [&](const Type &each) { return !each.option.empty() && (each.option == name); });
+  return type == std::end(kTypes) ? std::nullopt : std::optional(factsOf(*type));
 }
 
 std::string partita::config::optimizerProblem(StringRef said) {
@@ -294,7 +304,7 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (sumsMomenta(type->name)) {
+  if (factsOf(*type).sumsMomenta) {
     if (!resolveOneBit(r, *type))
       return false;
   } else if (is_contained(known, corrects.rsplit('.').second) &&

@@ -139,10 +139,11 @@ static bool resolveScaling(Resolver &r) {
   bool isHalf = r.precision == "float16", isFixed = r.real(scale) != 0;
   std::string reason = isHalf ? "the loss scale is fixed" : "no loss is scaled in " + r.precision;
   constexpr StringLiteral check = "bf16.check_grad_overflow";
+  std::string optimizer = r.word("optimizer.type");
+  std::optional<OptimizerFacts> facts = factsOfOptimizer(optimizer);
   if (bool checks = r.flag(check); r.precision != "bfloat16")
     r.idle(check, "bf16 is not enabled");
-  else if (std::string optimizer = r.word("optimizer.type");
-           !r.has(check) && sumsMomenta(optimizer) && !r.commandLine("loss-scale"))
+  else if (!r.has(check) && facts && facts->sumsMomenta && !r.commandLine("loss-scale"))
     r.value(check, "false", optimizer + ", whose momenta have no loss scale");
   else if (checks && !r.commandLine("loss-scale") && !r.set(check, "loss-scale", "1"))
     return false;

@@ -206,11 +206,10 @@ static bool checkOneCycle(Resolver &r) {
   if (r.real(low) > r.real(high))
     return r.fail(high, "cycle_max_lr " + numberText(r.real(high)) + " is below cycle_min_lr " +
                             numberText(r.real(low)));
-  std::string optimizer = StringRef(r.word("optimizer.type")).lower();
-  constexpr StringLiteral withBetas[] = {"",     "null",       "adam",       "adamw",      "lamb",
-                                         "lion", "onebitadam", "onebitlamb", "zerooneadam"};
-  bool hasBetas = is_contained(withBetas, StringRef(optimizer));
-  if (!r.flag(momentum) || hasBetas)
+  std::string type = r.word("optimizer.type");
+  bool isGiven = !type.empty() && !StringRef(type).equals_insensitive("null"); // else AdamW
+  std::optional<OptimizerFacts> optimizer = factsOfOptimizer(isGiven ? type : "AdamW");
+  if (!r.flag(momentum) || (optimizer && optimizer->hasBetas))
     return true;
   StringRef path = r.has(momentum) ? StringRef(momentum) : StringRef(kType);
   return r.fail(path, "OneCycle's cycle_momentum moves an optimizer's betas, and " +
