@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Par/OneBit.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -85,13 +86,23 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
     if (wire && !anyReduced) {
       bool isOfStages = getOperation()->hasAttr(pipe::PipeDialect::kStages);
       getOperation().emitError()
-          << "--reduce-type: has no effect, because no gradient is reduced over "
-          << (isOfStages ? "the ranks of a stage" : "ranks") << "; leave it out";
+          << "--reduce-type: has no effect, because "
+          << (sumsMomenta() ? "all sums are those of an optimizer that compresses momenta, of "
+                              "float32: a bit per element, and in exact steps 32"
+              : isOfStages  ? "no gradient is reduced over the ranks of a stage"
+                            : "no gradient is reduced over ranks")
+          << "; leave it out";
       signalPassFailure();
     }
   }
 
 private:
+  bool sumsMomenta() {
+    return getOperation()
+        .walk([](par::OneBitAllReduceOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  }
+
   LogicalResult parse() {
     Builder b(&getContext());
     wire = llvm::StringSwitch<FloatType>(reduceType)

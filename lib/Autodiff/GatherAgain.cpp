@@ -62,6 +62,16 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
              "gathered are kept, by --keep-gathered or the strategy; leave it out";
       return signalPassFailure();
     }
+    if (hpz > 1 && !losesAny) {
+      getOperation().emitError()
+          << "--zero-hpz-partition-size: has no effect, because "
+          << (gathersAny ? "--keep-gathered keeps all parameters in full from the forward to the "
+                           "backward pass, which gathers none within a group"
+                         : "no parameter is gathered: none has more elements than "
+                           "--persistence-threshold")
+          << "; leave it out";
+      return signalPassFailure();
+    }
     if (!kept.empty() && !gathersAny) {
       getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
                                     "--zero-stage 3 those above --persistence-threshold are";

@@ -77,8 +77,10 @@ int64_t Resolver::world() const {
 //===------------------------------------------------------------------------------------------===//
 
 SMLoc Resolver::placeOf(StringRef path) {
-  auto found = given.find(path);
-  return found == given.end() ? document.root().at : found->second.value->at;
+  for (; !path.empty(); path = path.contains('.') ? path.rsplit('.').first : StringRef())
+    if (auto found = given.find(path); found != given.end())
+      return found->second.value->at;
+  return document.root().at;
 }
 
 std::string Resolver::name(StringRef path) {

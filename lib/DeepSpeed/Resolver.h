@@ -77,7 +77,7 @@ public:
   int64_t integer(llvm::StringRef path);
   std::string word(llvm::StringRef path); ///< a Choice in lower case, a Text verbatim
 
-  /// Reports an error at the key's value, or at the beginning of the file if it is absent. Returns
+  /// Reports an error at the key's value or, if it is absent, at the block that it belongs to. Returns
   /// false.
   bool fail(llvm::StringRef path, const llvm::Twine &message);
   /// Returns the key's name for messages: as the file spells it, in quotes.

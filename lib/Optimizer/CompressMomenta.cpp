@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "partita/Optimizer/CompressMomenta.h"
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/OneBit.h"
@@ -86,9 +87,7 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
 
 private:
   static InFlightDiagnostic refuse(train::OptimizerInterface update) {
-    std::string name = update->getName().stripDialect().str();
-    llvm::replace(name, '_', '-');
-    return update->emitError() << name << " over several ranks ";
+    return update->emitError() << optimizer::overSeveralRanks(update->getName().stripDialect());
   }
 
   bool splitsBatch(StringAttr axis) const {
@@ -97,21 +96,15 @@ private:
 
   /// Fails if the errors that compression leaves have no place to stay.
   LogicalResult checkProgram(train::OptimizerInterface first) {
-    if (stage > 1)
-      return refuse(first) << "compresses what each rank has of every gradient, in full; use "
-                              "--zero-stage 0 or 1, not "
-                           << stage.getValue();
+    optimizer::SumsPlan plan;
+    plan.stage = stage;
     for (StringAttr axis : mesh.getAxes())
-      if (splitsBatch(axis) && axis != kAxis)
-        return refuse(first) << "compresses momenta that every rank has in full, and "
-                             << axis.getValue() << " shards them; use --mesh dp=N";
-    if (getOperation()->hasAttr(amp::AmpDialect::kScaled))
-      return refuse(first)
-             << "adds gradients to momenta before their sum, and momenta have no loss "
-                "scale; use --precision bfloat16 or float32";
-    if (llvm::is_contained(offload, "optimizer"))
-      return refuse(first) << "adds to the whole momentum what it sends, in every step; leave out "
-                              "--offload optimizer, which keeps it on the host";
+      if (splitsBatch(axis))
+        plan.batchAxes.push_back({axis, mesh.sizeOf(axis)});
+    plan.scalesLoss = getOperation()->hasAttr(amp::AmpDialect::kScaled);
+    plan.keepsStatesOnHost = llvm::is_contained(offload, "optimizer");
+    if (std::optional<optimizer::SumsRefusal> refusal = optimizer::refusalOfSums(plan))
+      return refuse(first) << refusal->reason;
     return success();
   }
 

@@ -7,6 +7,7 @@
 
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
+#include "partita/Optimizer/CompressMomenta.h"
 #include "partita/Phases/Plan.h"
 #include "partita/Stages/Schedule.h"
 #include "runtime/include/partita_rt/lr_schedule_text.h"
@@ -57,7 +58,7 @@ static constexpr Idle kNoRoot = {[](const Plan &plan) { return lacks(plan, "epsi
                                  "with this --optimizer, which divides by no root"};
 static constexpr Idle kNotAdam = {[](const Plan &plan) { return lacks(plan, "bias_correction"); },
                                   "with this --optimizer, which is not an Adam"};
-/// Does the optimizer correct the bias of its moments unless it is told otherwise?
+/// Does the optimizer correct the bias of its moments without an option that asks for it?
 static bool correctsBias(const Plan &plan) {
   const train::OptimizerRow *found = optimizerNamed(plan.get("optimizer"));
   return found && llvm::any_of(found->hyperparameters, [](auto &each) {
@@ -218,6 +219,27 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"accumulate-type", kOneMicroBatch},
 };
 
+/// What an optimizer that sums momenta with a bit per element does not go with.
+static std::optional<Ineffective> refusedBySums(const Plan &plan) {
+  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
+  if (!row || row->summed.empty() || plan.get("objective") == "none")
+    return std::nullopt;
+  std::vector<std::pair<std::string, int64_t>> mesh = plan.mesh();
+  optimizer::SumsPlan sums;
+  (void)plan.get("zero-stage").getAsInteger(10, sums.stage); // checked with the option
+  for (const auto &[axis, size] : mesh)
+    if (par::splits(axis, par::Splits::Batch))
+      sums.batchAxes.push_back({axis, size});
+  sums.scalesLoss = !plan.get("loss-scale").empty();
+  sums.keepsStatesOnHost = offloads(plan, "optimizer");
+  std::optional<optimizer::SumsRefusal> refusal = optimizer::refusalOfSums(sums);
+  if (!refusal)
+    return std::nullopt;
+  bool isByStrategy = refusal->option == "zero-stage" && !plan.isSet(refusal->option);
+  return Ineffective{isByStrategy ? StringRef("fsdp-strategy") : StringRef(refusal->option),
+                     optimizer::overSeveralRanks(plan.get("optimizer")) + refusal->reason, true};
+}
+
 /// Does the schedule cycle betas?
 static bool cyclesBetas(const Plan &plan) {
   partita_rt::LrSchedule schedule;
@@ -238,6 +260,8 @@ std::optional<Ineffective> Plan::findIneffective() const {
                                            "float32, not in " +
                                            get("accumulate-type"))
                                               .str()};
+  if (std::optional<Ineffective> refused = refusedBySums(*this))
+    return refused;
   auto idles = [&](StringRef option, const Idle &idle) {
     return isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this);
   };

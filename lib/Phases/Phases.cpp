@@ -97,7 +97,7 @@ static constexpr StringLiteral kDifferentiate[] = {
     "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}}",
     "differentiate{accumulate-type=${accumulate-type}}",
     "recompute{policy=${recompute} budget=${recompute-budget} partition=${recompute-partition}}",
-    "gather-again{strategy=${fsdp-strategy} keep=${keep-gathered} always=${gather-always}}",
+    "gather-again{strategy=${fsdp-strategy} keep=${keep-gathered} always=${gather-always} hpz=${zero-hpz-partition-size}}",
     "expand-conjugates",
     "expand-ring",
     "join-slice-gradients",

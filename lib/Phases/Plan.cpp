@@ -91,8 +91,11 @@ static std::string checkBetas(double first, double second) {
 }
 
 static std::string checkBounds(double least, double most) {
-  if (least < 0 || most < least)
-    return llvm::formatv("{0} and {1} are not bounds of at least 0", least, most).str();
+  if (least < 0)
+    return llvm::formatv("the lower bound is {0}, below 0", numberText(least));
+  if (most < least)
+    return llvm::formatv("the lower bound, {0}, is above the upper one, {1}", numberText(least),
+                         numberText(most));
   return {};
 }
 

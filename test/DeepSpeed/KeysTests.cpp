@@ -66,7 +66,7 @@ TEST(Keys, EveryDefaultIsAccepted) {
 TEST(Keys, RefusedOnesAreRefusedForTheirValue) {
   expectError(
       resolveText("{\"zero_optimization\": {\"zeropp_loco_param\": {\"err_beta\": 0.8}}}"), "1:24",
-      "'zero_optimization.zeropp_loco_param': what quantizing gradients leaves out is not fed back");
+      "'zero_optimization.zeropp_loco_param': to feed back what 4 bits leave out, each rank would");
   expectError(resolveText("{\"zero_optimization\": {\"zenflow\": {\"topk_ratio\": 0.1}}}"), "1:24",
               "'zero_optimization.zenflow': ZenFlow");
   expectError(resolveText("{\"wandb\": {\"enabled\": true}}"), "1:23", "'wandb' is switched on");

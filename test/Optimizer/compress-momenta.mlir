@@ -43,7 +43,7 @@
 // A parameter that is called like the state is refused.
 // RUN: sed 's/@s\b/@clip_factor/g' %s > %t.named.mlir && not partita-opt %t.named.mlir --optimize="kind=onebit-adam clip=1" --compress-momenta 2>&1 | FileCheck %s --check-prefix=NAMED
 // NAMED: error: parameter 'clip_factor' is called like a state of --clip with this optimizer: rename it in the model's file, or train without --clip
-// FSDP: error: onebit-adam over several ranks compresses momenta that every rank has in full, and fsdp shards them; use --mesh dp=N
+// FSDP: error: onebit-adam over several ranks sums momenta over dp alone, and ranks of fsdp have samples of their own too; use --mesh dp=4
 
 // What is compressed is float32. Ten bytes of @b are not worth a scale and a byte of bits for each rank.
 // BF16: %[[G:.*]] = tx.cast %arg0 {{.*}}: tensor<4x5xbf16, #par.place<[4, 5], partial [dp]>> -> tensor<4x5xf32, #par.place<[4, 5], partial [dp]>>

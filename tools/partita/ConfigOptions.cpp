@@ -125,12 +125,45 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
 // The plan
 //===------------------------------------------------------------------------------------------===//
 
+/// What is wrong with a key, by the plan option that it becomes.
+static std::string problemOf(const config::Setting &setting, const Twine &problem) {
+  return ((setting.key ? "'" + setting.key->path.str() + "'" : "this") + " becomes --" +
+          setting.option + " " + setting.value + ": " + problem)
+      .str();
+}
+
+void partita::tool::noteWhatRanksRefuse(const config::Document &document, const Facts &facts,
+                                        const Plan &plan) {
+  if (!facts.mesh.empty())
+    return;
+  Facts ofTwo = facts;
+  ofTwo.mesh = {{"dp", 2}};
+  // What else two ranks would be refused (a batch of one sample) says nothing about the optimizer.
+  std::unique_ptr<config::Document> again = config::Document::read(document.path(), llvm::nulls());
+  config::Resolution resolution;
+  if (!again || !config::resolve(*again, ofTwo, resolution))
+    return;
+  Plan partitioned = plan;
+  partitioned.set("mesh", "dp=2");
+  for (const config::Setting &setting : resolution.plan)
+    partitioned.set(setting.option, setting.value);
+  std::optional<Ineffective> found = partitioned.findIneffective();
+  if (!found || !found->isRefused)
+    return;
+  for (const config::Setting &setting : resolution.plan)
+    if (setting.option == found->option) {
+      auto offset = setting.at.getPointer() - again->root().at.getPointer();
+      document.note(llvm::SMLoc::getFromPointer(document.root().at.getPointer() + offset),
+                    "refused over several ranks, as with --mesh dp=2: " +
+                        problemOf(setting, found->reason));
+      return;
+    }
+}
+
 bool partita::tool::applyToPlan(const config::Document &document,
                                 const config::Resolution &resolution, Plan &plan) {
   auto tell = [&](const config::Setting &setting, const Twine &problem) {
-    document.error(setting.at, (setting.key ? "'" + setting.key->path.str() + "'" : "this") +
-                                   " becomes --" + setting.option + " " + setting.value + ": " +
-                                   problem);
+    document.error(setting.at, problemOf(setting, problem));
     return false;
   };
   for (const config::Setting &setting : resolution.plan) {
@@ -144,7 +177,7 @@ bool partita::tool::applyToPlan(const config::Document &document,
         resolution.plan, [&](const config::Setting &each) { return each.option == found->option; });
     if (setting == resolution.plan.end())
       return true; // the command line's own; settlePlan reports it
-    if (setting->key && resolution.isGiven(*setting->key))
+    if (found->isRefused || (setting->key && resolution.isGiven(*setting->key)))
       return tell(*setting, found->reason);
     plan.set(found->option, findPlanOption(found->option)->initial); // not set by the user
   }

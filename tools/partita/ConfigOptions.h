@@ -32,6 +32,10 @@ std::optional<config::Facts> findFacts(Session &session, const ConfigOptions &o,
 bool applyToPlan(const config::Document &document, const config::Resolution &resolution,
                  Plan &plan);
 
+/// Of a configuration that is resolved for one rank, without --mesh: if two ranks of dp would be refused it because of its optimizer, a note at the key says so.
+void noteWhatRanksRefuse(const config::Document &document, const config::Facts &facts,
+                         const Plan &plan);
+
 /// Session::load with a configuration: first reads and checks it and applies it to the plan, as far
 /// as the model's weights are concerned, and then attaches its defaults of run options to the
 /// module. Null after a message.

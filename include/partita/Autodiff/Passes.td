@@ -123,7 +123,8 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's strategy">,
                  ListOption<"keep", "keep", "std::string",
                             "parameters that stay gathered from the forward to the backward pass: glob patterns over their names">,
-                 Option<"always", "always", "bool", "false", "gather again the parameters that the backward pass begins with, too">];
+                 Option<"always", "always", "bool", "false", "gather again the parameters that the backward pass begins with, too">,
+                 Option<"hpz", "hpz", "int64_t", "1", "the ranks of a group within which hpZ gathers again; 1: no groups">];
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"gathered", "gathers", "gathers added">];
 }

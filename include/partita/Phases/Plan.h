@@ -72,10 +72,11 @@ std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
 /// by their full names.
 std::string plainPlanValue(const PlanOption &option, llvm::StringRef text);
 
-/// An option without effect, and why: "has no effect without --zero-stage 3".
+/// An option without effect, and why: "has no effect without --zero-stage 3". Or one that another option refuses.
 struct Ineffective {
   llvm::StringRef option;
   std::string reason;
+  bool isRefused = false;
   /// Returns the sentence for the command line.
   std::string text() const { return "--" + option.str() + ": " + reason; }
 };

@@ -90,12 +90,13 @@ static constexpr Key kZeroRows[] = {
     {ZERO "zero_quantized_weights", boolean, "false", Obeyed,
      "matrices are gathered in 8 bits with a scale per block, frozen ones too"},
     {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
-     "zero_quantized_weights quantizes what is frozen too; \"keep-exact\" of the command line "
-     "leaves out what is trained"},
+     "frozen matrices alone would be gathered in 1 + 4/256 bytes per element, and trained ones in 2 or 4; "
+     "zero_quantized_weights gathers both in 1 + 4/256 bytes, and --keep-exact leaves out what is trained"},
     {ZERO "zero_quantized_gradients", boolean, "false", Obeyed,
      "at stage 3: gradients of matrices are sent in 4 bits with a scale per block, within groups first"},
     {ZERO "zeropp_loco_param", block, "null", Refused,
-     "what quantizing gradients leaves out is not fed back"},
+     "to feed back what 4 bits leave out, each rank would keep a number for every element of all gradients, "
+     "of which stage 3 leaves it 1/N; without, an element is off by at most 1/14 of its block's max"},
     {ZERO "zeropp_loco_param.err_beta", number(0, 1), "0.8", Part, "of zeropp_loco_param"},
     {ZERO "zeropp_loco_param.reset_T", integer(1), "1024", Part, "of zeropp_loco_param"},
     {ZERO "mics_hierarchical_params_gather", boolean, "false", NoEffect,

@@ -46,8 +46,11 @@ static bool check(Session &session, StringRef file, const config::Facts &facts,
                   const ConfigCommandOptions &o, config::Resolution &resolution) {
   std::unique_ptr<config::Document> document = config::Document::read(file);
   Plan plan = o.plan;
-  return document && config::resolve(*document, facts, resolution) &&
-         applyToPlan(*document, resolution, plan);
+  if (!document || !config::resolve(*document, facts, resolution) ||
+      !applyToPlan(*document, resolution, plan))
+    return false;
+  noteWhatRanksRefuse(*document, facts, o.plan);
+  return true;
 }
 
 static int checkFolder(Session &session, const config::Facts &facts,
