@@ -81,14 +81,12 @@ private:
       return getOperation().emitError()
              << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "
                 "gradients, and none is scattered; give --zero-stage 1, 2 or 3";
-    train::OptimizerInterface compressing;
-    getOperation().walk([&](train::OptimizerInterface update) {
-      if (!update.getSummedState().empty())
-        compressing = update;
-    });
-    if (!compressing)
+    bool sumsMomenta = false;
+    getOperation().walk(
+        [&](train::OptimizerInterface update) { sumsMomenta |= !update.getSummedState().empty(); });
+    if (!sumsMomenta)
       return success();
-    return compressing->emitError()
+    return getOperation().emitError()
            << "--zero-quantized-gradients: does not go with an optimizer that sums momenta with a "
               "bit per element: its variance is made in its first steps alone, of exact gradients, "
               "and after them it sums momenta over dp in place of gradients";

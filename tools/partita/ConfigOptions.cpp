@@ -125,11 +125,15 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
 // The plan
 //===------------------------------------------------------------------------------------------===//
 
+/// "'zero_optimization.stage' becomes --zero-stage 2".
+static std::string becomesText(const config::Setting &setting) {
+  return (setting.key ? "'" + setting.key->path.str() + "'" : "this") + " becomes --" +
+         setting.option + (setting.value == "true" ? "" : " " + setting.value);
+}
+
 /// What is wrong with a key, by the plan option that it becomes.
 static std::string problemOf(const config::Setting &setting, const Twine &problem) {
-  return ((setting.key ? "'" + setting.key->path.str() + "'" : "this") + " becomes --" +
-          setting.option + " " + setting.value + ": " + problem)
-      .str();
+  return (becomesText(setting) + ": " + problem).str();
 }
 
 void partita::tool::noteWhatRanksRefuse(const config::Document &document, const Facts &facts,
@@ -222,6 +226,10 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
   if (!facts || !config::resolve(*document, *facts, resolution) ||
       !applyToPlan(*document, resolution, plan))
     return {};
+  for (const config::Setting &setting : resolution.plan)
+    if (setting.key && resolution.isGiven(*setting.key))
+      session.noteOrigin(setting.option,
+                         document->lineOf(setting.at) + ": " + becomesText(setting));
   for (const auto &[name, size] : resolution.dims)
     dims.push_back(name + "=" + std::to_string(size));
   if (!module && !(module = session.load(model, dims, plan)))

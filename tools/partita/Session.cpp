@@ -75,6 +75,11 @@ Session::Session(StringRef command) : command(command) {
     for (Diagnostic &note : diagnostic.getNotes())
       llvm::errs() << printableLines("  " + describe(note.getLocation()) + "note: " + note.str())
                    << '\n';
+    std::string text = diagnostic.str();
+    StringRef option = StringRef(text).take_until([](char c) { return c == ':' || c == ' '; });
+    auto origin = origins.find(option.drop_while([](char c) { return c == '-'; }).str());
+    if (option.starts_with("--") && origin != origins.end())
+      llvm::errs() << printableLines("  note: " + origin->second) << '\n';
     return success();
   });
 }

@@ -13,6 +13,7 @@
 #include "partita/Support/WriteFile.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include <map>
 #include <set>
 
 namespace partita::tool {
@@ -41,6 +42,11 @@ public:
   /// printed; a command checks hasFailed() before it writes.
   void refuseWarnings() { refusesWarnings = true; }
 
+  /// Errors about a plan option ("--zero-stage: ...") that a configuration sets say where: "ds.json:4: 'zero_optimization.stage' becomes --zero-stage 2".
+  void noteOrigin(llvm::StringRef option, std::string where) {
+    origins[option.str()] = std::move(where);
+  }
+
   /// Reads MLIR (text or bytecode, detected by the file's beginning) or imports ONNX; `dims` are
   /// --dim's "NAME=SIZE", and the plan determines fixed inputs and which tensors are parameters.
   /// Null after a message.
@@ -57,7 +63,8 @@ private:
   std::string command;
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
-  std::set<std::string> warned; ///< each is printed once
+  std::set<std::string> warned;               ///< each is printed once
+  std::map<std::string, std::string> origins; ///< of plan options
   bool failed = false, tellsAll = false, refusesWarnings = false, refused = false;
 };
 
