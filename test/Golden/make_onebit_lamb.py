@@ -1,7 +1,7 @@
 """Writes onebit_lamb.json: 1-bit LAMB as published, in double precision.
 
 Li et al. 2021, arXiv 2104.06069, algorithm 1, with the choices of DeepSpeed's OneBitLamb: no bias correction; the ratio of the compressed steps is the
-warm-up's running mean times a factor, from a variance that goes on by the gradients that momenta tell of. Momenta are compressed as in make_onebit_adam.py,
+warm-up's running mean times a factor, from a variance that goes on with the gradients that follow from how momenta change. Momenta are compressed as in make_onebit_adam.py,
 with a scale per tensor: DeepSpeed has one for all, and first multiplies each momentum by a number that makes their magnitudes alike.
 
     python3 make_onebit_lamb.py > onebit_lamb.json

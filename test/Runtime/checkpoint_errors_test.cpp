@@ -1,4 +1,4 @@
-// Errors of compressed sums in checkpoints: another number of ranks owes the same.
+// Errors of compressed sums in checkpoints: another number of ranks has the same sum.
 
 #include "checkpoints.h"
 
@@ -48,12 +48,12 @@ struct ErrorTables {
   ErrorTables(const ErrorTables &) = delete;
 };
 
-/// What of the mean's element all ranks of dp owe together, or a server, or a parameter's value.
-float owed(size_t tensor, int64_t element) { return float(tensor * 1000 + 100 + 2 * element); }
+/// What all ranks of dp together have not sent of the mean's element, or a server, or a parameter's value.
+float unsent(size_t tensor, int64_t element) { return float(tensor * 1000 + 100 + 2 * element); }
 
 class CheckpointsOfErrors : public Checkpoints {
 protected:
-  /// Writes what `dp` ranks owe, in unequal shares.
+  /// Writes what `dp` ranks have not sent, in unequal shares.
   std::string write(int dp, int tp) const {
     ErrorTables tables(dp, tp);
     return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
@@ -66,7 +66,7 @@ protected:
         forRuns(*rank.program, rank.coordinates, shard.global, shard.splits,
                 [&](int64_t global, int64_t local, int64_t n) {
                   for (int64_t k = 0; k < n; ++k)
-                    data[local + k] = owed(i, (global + k) % of) * share;
+                    data[local + k] = unsent(i, (global + k) % of) * share;
                 });
       }
       ShardSave save(rank, folder, metadataOf(tables.program, {1, 7, true, "data"}), nullptr);
@@ -74,7 +74,7 @@ protected:
     });
   }
 
-  /// Reads what `dp` ranks owe, in equal shares; `begins` says that a rank has nothing to read.
+  /// Reads what `dp` ranks have not sent, in equal shares; `begins` says that a rank has nothing to read.
   std::string read(int dp, int tp, bool begins = false) const {
     ErrorTables tables(dp, tp);
     return World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
@@ -88,7 +88,7 @@ protected:
         forRuns(*rank.program, rank.coordinates, shard.global, shard.splits,
                 [&](int64_t global, int64_t local, int64_t n) {
                   for (int64_t k = 0; k < n; ++k)
-                    if (float wanted = owed(i, (global + k) % of) * share;
+                    if (float wanted = unsent(i, (global + k) % of) * share;
                         !(std::abs(data[local + k] - wanted) <= 1e-5f * wanted))
                       fail("%s is %g, not %g", shard.name, double(data[local + k]), double(wanted));
                 });

@@ -7,7 +7,7 @@
 //     another optimizer state           is widened or rounded, if it has another type
 //     a scalar state that is not there  (a loss scale) starts with its initial value
 //     a compressed sum's error          that is not there starts with 0; of workers of another number, each gets an
-//                                       equal share of what all of them owed
+//                                       equal share of what all of them have not sent yet
 //
 // and what the program does not need is left out. A parameter that it trains needs its moments: one that
 // was frozen has none. A parameter of the same type is read as it is:

@@ -110,15 +110,15 @@ if other:
     assert bits("resumed") == bits("threads")
     print("a resumed run has the bits of one that was not interrupted")
 
-    # Another number of ranks has all that is owed, in equal shares: exact steps keep the errors as they were read.
+    # Another number of ranks has all that was not sent, in equal shares: exact steps keep the errors as they were read.
     exact = [100 if before in ("--freeze-step", "--var-freeze-step", "--var-update-scaler") else word for before, word in zip(["", *OPTIONS], OPTIONS)]
     run(compiled("exact", other, base=exact), other, "exact", "--checkpoint", folder + "/shared", "--resume", steps=SAVED + 1)
     shared = read(f"{folder}/shared/step-{SAVED + 1}")
     for name in saved:
         if kinds[name] == "worker":
             assert len(shared[name]) != len(saved[name]) and all(np.array_equal(row, shared[name][0]) for row in shared[name]), name
-            owed = saved[name].astype(float).sum(axis=0)
-            assert np.allclose(shared[name].astype(float).sum(axis=0), owed, rtol=1e-6, atol=1e-6 * np.abs(owed).max()), name
+            unsent = saved[name].astype(float).sum(axis=0)
+            assert np.allclose(shared[name].astype(float).sum(axis=0), unsent, rtol=1e-6, atol=1e-6 * np.abs(unsent).max()), name
         elif kinds[name] == "server":
             assert np.array_equal(shared[name], saved[name]), name
     print("another number of ranks has the same errors")

@@ -40,10 +40,10 @@ def program(ranks):
                      % (", ".join(made), ", ".join(taken), step, FREEZE, ", ".join(of("partial") + of("local") + of("server")),
                         ", ".join(of("full") + of("local") + of("server"))))
     results = [("%%m_%s%d" % (name, step), types[name]["full"]) for step in SHOWN for name in names]
-    for name in names:  # what the workers owe together
+    for name in names:  # what all workers have not sent
         t = types[name]
-        lines.append("%%owed_%s = tx.reduce_sum %%worker_%s%d [0] : %s -> %s" % (name, name, STEPS, t["local"], t["partial"]))
-        lines.append("%%sum_%s = par.all_reduce %%owed_%s over \"dp\" : %s -> %s" % (name, name, t["partial"], t["full"]))
+        lines.append("%%unsent_%s = tx.reduce_sum %%worker_%s%d [0] : %s -> %s" % (name, name, STEPS, t["local"], t["partial"]))
+        lines.append("%%sum_%s = par.all_reduce %%unsent_%s over \"dp\" : %s -> %s" % (name, name, t["partial"], t["full"]))
         results += [("%sum_" + name, t["full"]), ("%%server_%s%d" % (name, STEPS), t["server"])]
     values, kinds = zip(*results)
     return "module attributes {par.mesh = #par.mesh<dp = %d>} {\nfunc.func @momenta(%s) -> (%s) attributes {par.no_cotangents} {\n%s\nreturn %s : %s\n}\n}\n" % (
