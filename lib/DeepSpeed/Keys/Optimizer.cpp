@@ -147,9 +147,9 @@ static OptimizerFacts factsOf(const Type &type) {
 
 std::optional<OptimizerFacts> partita::config::factsOfOptimizer(StringRef name) {
   const Type *type = findType(name);
-  if (!type) // plan options have no upper case, and one of them is Adam with another flag
+  if (!type) // by the plan option's name: onebit-adam
     type = find_if(kTypes,
-                   [&](const Type &each) { return !each.option.empty() && (each.option == name); });
+                   [&](const Type &each) { return !each.option.empty() && each.option == name; });
   return type == std::end(kTypes) ? std::nullopt : std::optional(factsOf(*type));
 }
 

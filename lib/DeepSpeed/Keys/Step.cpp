@@ -24,7 +24,7 @@ static constexpr Key kStepRows[] = {
     {"disable_allgather", boolean, "false", NoEffect,
      "parameters are gathered where the ZeRO stage needs it"},
     {"zero_allow_untested_optimizer", boolean, "false", NoEffect,
-     "every optimizer works at every stage"},
+     "every optimizer works at every stage, but OneBitAdam, OneBitLamb and ZeroOneAdam at 0 and 1 alone"},
     {"zero_force_ds_cpu_optimizer", boolean, "true", NoEffect,
      "states that the host keeps are updated by the host, with whatever optimizer"},
     {"graph_harvesting", boolean, "false", NoEffect,

@@ -240,8 +240,8 @@ TEST(OneBitOnGpu, ClipFactorsAreTheCpus) {
     oneBitClip(stream, sums.get(), gradients.get(), typical.get(), factor.get(), t.get(),
                beta.get(), exact);
     EXPECT_EQ(*sums, expected[0]) << step;
-    EXPECT_EQ(*gradients, expected[1]) << step;
-    EXPECT_EQ(*typical, expected[2]) << step;
+    EXPECT_FLOAT_EQ(*gradients, expected[1]) << step;
+    EXPECT_FLOAT_EQ(*typical, expected[2]) << step; // a power, which GPUs round by themselves
   }
 }
 
