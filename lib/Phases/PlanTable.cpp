@@ -72,8 +72,8 @@ static constexpr PlanOption kOptions[] = {
      "from stage 1 on, send gradients of matrices in 4 bits with a scale per block, by an all-to-all to the ranks that "
      "sum them, within groups first (ZeRO++'s qgZ)",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"quantization-block", PlanOption::Integer, "N", "256", 2, 1 << 20,
-     "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension",
+    {"quantization-block", PlanOption::Integer, "N", "256", 8, 1 << 20,
+     "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension, if that is 8 or more",
      /*unpartitioned=*/nullptr},
     {"gradient-quantization-block", PlanOption::Integer, "N", "64", 2, 1 << 20,
      "elements of a block of --zero-quantized-gradients, down to a multiple of 8: with a scale for more elements fewer bytes are "

@@ -20,14 +20,18 @@ using namespace partita;
 
 namespace {
 
+/// With a scale for fewer elements, a block has no fewer bytes than in bfloat16.
+constexpr int64_t kLeast = 8;
+
 struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuantizeWeights> {
   using ZeroQuantizeWeightsPassBase::ZeroQuantizeWeightsPassBase;
 
   void runOnOperation() override {
     if (!on)
       return;
-    if (block < 2) {
-      getOperation().emitError() << "block=" << block.getValue() << ", expected at least 2";
+    if (block < kLeast) {
+      getOperation().emitError() << "block=" << block.getValue() << ", expected at least "
+                                 << kLeast;
       return signalPassFailure();
     }
     auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
@@ -41,7 +45,7 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
             gradients
                 ? "would be exact without it: rounded are parameters of two or more dimensions"
                 : "would be exact without it: rounded are parameters of two or more "
-                  "dimensions, with an even last one")))
+                  "dimensions, with a last one that 8 divides")))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     unsigned marked = 0;
@@ -58,7 +62,7 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
       return;
     getOperation().emitError()
         << "--zero-quantized-weights: has no effect, because no parameter of two or more "
-           "dimensions, with an even last one, is left by --keep-exact; leave it out";
+           "dimensions, with a last one that 8 divides, is left by --keep-exact; leave it out";
     signalPassFailure();
   }
 
@@ -69,9 +73,9 @@ private:
       return 0;
     int64_t last = type.getShape().back();
     auto fits = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(block)));
-    while (fits > 1 && last % fits != 0)
+    while (fits >= kLeast && last % fits != 0)
       fits /= 2;
-    return fits > 1 ? fits : 0;
+    return fits >= kLeast ? fits : 0;
   }
 };
 

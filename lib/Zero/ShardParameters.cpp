@@ -56,10 +56,22 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
       for (StringAttr axis : axes)
         if (par::FOp f = conjugateBehind(read.getResult(), axis))
           reasons.try_emplace({read.getSymbolAttr().getAttr(), axis}, f.getLoc());
+    bool rounds = false, gathersRounded = false; // in 8 bits
     for (train::ReadOp read : reads)
-      if (symbols.lookup<train::ParameterOp>(read.getSymbol()))
-        if (SmallVector<StringAttr> over = shardedOver(read.getType()); !over.empty())
+      if (symbols.lookup<train::ParameterOp>(read.getSymbol())) {
+        rounds |= read.getInt8Block().has_value();
+        if (SmallVector<StringAttr> over = shardedOver(read.getType()); !over.empty()) {
+          gathersRounded |= read.getInt8Block().has_value();
           shard(read, over);
+        }
+      }
+    if (rounds && !gathersRounded) {
+      module.emitError()
+          << "--zero-quantized-weights: sends nothing less, because no parameter that it rounds is sent: see "
+             "--persistence-threshold, "
+          << keep.getValue() << "; leave it out";
+      return signalPassFailure();
+    }
     module.walk([&](train::InitialValueOp initial) {
       if (symbols.lookup<train::ParameterOp>(initial.getSymbol()))
         if (SmallVector<StringAttr> over = shardedOver(initial.getType()); !over.empty())
