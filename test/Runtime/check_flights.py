@@ -1,5 +1,5 @@
 """check_flights.py BIN MPIRUN...: after an error of one rank, each rank of mpirun has written its flight recorder, on that rank's
-node and on another one. The same after a rank was killed, which those of other nodes do not see; they have four seconds, not mpirun's one, for a busy machine."""
+node and on another one. The same after a rank was killed, which those of other nodes do not see; they have two seconds, not mpirun's one, for a busy machine."""
 import json, os, signal, subprocess, sys, time
 
 bin, mpirun = sys.argv[1], sys.argv[2:]
@@ -11,7 +11,7 @@ def started(name, transport):
     """Returns a run that has made some steps."""
     process = subprocess.Popen([*mpirun, "-np", str(ranks), f"{bin}/partita_rt_example_dp4", *training, "--checkpoint", name, "--log", name + ".csv",
                                 "--steps", str(steps)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "PARTITA_RT_TRANSPORT": transport, "OMPI_MCA_odls_base_sigkill_timeout": "4"})
+                               env={**os.environ, "PARTITA_RT_TRANSPORT": transport, "OMPI_MCA_odls_base_sigkill_timeout": "2"})
     end = time.monotonic() + 100
     while not os.path.exists(name + ".csv") or open(name + ".csv").read().count("\n") < 4:
         assert process.poll() is None and time.monotonic() < end, process.communicate()
