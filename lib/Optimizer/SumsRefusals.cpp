@@ -18,8 +18,9 @@ std::optional<SumsRefusal> optimizer::refusalOfSums(const SumsPlan &plan) {
     return std::nullopt;
   if (plan.stage > 1)
     return SumsRefusal{"zero-stage",
-                       llvm::formatv("compresses what each rank has of every gradient, in full; "
-                                     "use --zero-stage 0 or 1, not {0}",
+                       llvm::formatv("compresses what each rank has of every gradient, in full; a "
+                                     "shard is a sum already, for which ranks have sent 32 times "
+                                     "the bytes; use --zero-stage 0 or 1, not {0}",
                                      plan.stage)};
   int64_t ranks = 1;
   StringRef other;
@@ -34,12 +35,17 @@ std::optional<SumsRefusal> optimizer::refusalOfSums(const SumsPlan &plan) {
                                              axis, other, ranks)};
   if (plan.scalesLoss)
     return SumsRefusal{"loss-scale",
-                       "adds gradients to momenta before their sum, and momenta have no loss "
-                       "scale; use --precision bfloat16 or float32"};
+                       "cannot take back what a sum has changed in its errors, and a loss "
+                       "scale, 1 too, skips updates behind the sum; leave it out, with --precision "
+                       "bfloat16 or float32"};
   if (plan.keepsStatesOnHost)
     return SumsRefusal{"offload",
-                       "adds to the whole momentum what it sends, in every step; leave out "
+                       "makes what it sends from the whole momentum, in every step; leave out "
                        "--offload optimizer, which keeps it on the host"};
+  if (plan.quantizesGradients)
+    return SumsRefusal{"zero-quantized-gradients",
+                       "keeps every sum in full on every rank, so that none is scattered; leave it "
+                       "out"};
   return std::nullopt;
 }
 

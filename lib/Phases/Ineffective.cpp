@@ -122,8 +122,8 @@ static constexpr Idle kExactGradients = {
     "without --zero-quantized-gradients: gradients are exact"};
 static constexpr Idle kScattersNothing = {
     [](const Plan &plan) { return plan.get("zero-stage") == "0" && !plan.get("mesh").empty(); },
-    "with --zero-stage 0, where every rank keeps the sums of all gradients and none is scattered: give "
-    "--zero-stage 1, 2 or 3"};
+    "with --zero-stage 0, where every rank keeps the sums of all gradients: give --zero-stage 1, 2 "
+    "or 3"};
 static constexpr Idle kKeepsAll = {
     [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
     "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
@@ -232,6 +232,7 @@ static std::optional<Ineffective> refusedBySums(const Plan &plan) {
       sums.batchAxes.push_back({axis, size});
   sums.scalesLoss = !plan.get("loss-scale").empty();
   sums.keepsStatesOnHost = offloads(plan, "optimizer");
+  sums.quantizesGradients = plan.get("zero-quantized-gradients") == "true";
   std::optional<optimizer::SumsRefusal> refusal = optimizer::refusalOfSums(sums);
   if (!refusal)
     return std::nullopt;

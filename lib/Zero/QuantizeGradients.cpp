@@ -80,16 +80,17 @@ private:
     if (stage < 1)
       return getOperation().emitError()
              << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "
-                "gradients, and none is scattered; give --zero-stage 1, 2 or 3";
-    bool sumsMomenta = false;
-    getOperation().walk(
-        [&](train::OptimizerInterface update) { sumsMomenta |= !update.getSummedState().empty(); });
+                "gradients; give --zero-stage 1, 2 or 3";
+    bool sumsMomenta = false; // over ranks: alone, such an optimizer takes gradients in all steps
+    getOperation().walk([&](train::OptimizerInterface update) {
+      auto compressed = update->getAttrOfType<FloatAttr>(update.kCompressed);
+      sumsMomenta |= compressed && !compressed.getValue().isZero();
+    });
     if (!sumsMomenta)
       return success();
     return getOperation().emitError()
-           << "--zero-quantized-gradients: does not go with an optimizer that sums momenta with a "
-              "bit per element: its variance is made in its first steps alone, of exact gradients, "
-              "and after them it sums momenta over dp in place of gradients";
+           << "--zero-quantized-gradients: has no effect where momenta are summed with a bit per "
+              "element: every rank keeps every sum in full, and none is scattered; leave it out";
   }
 
   void mark(ArrayRef<zero::ReduceScatterOp> scatters) {

@@ -10,7 +10,7 @@
 // IDLE: error: keep-exact: '[sv]*' has no effect: vector and all others that it names would be exact without it: rounded are gradients of parameters of two or more dimensions
 // VECTOR: error: keep-exact: 'vector' has no effect: vector would be exact
 // BLOCK: error: --gradient-quantization-block: 4: a block is whole words of 8 numbers; give at least 8
-// STAGE: error: --zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all gradients, and none is scattered; give --zero-stage 1, 2 or 3
+// STAGE: error: --zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all gradients; give --zero-stage 1, 2 or 3
 // NONE: error: --zero-quantized-gradients: has no effect, because no gradient of a parameter of two or more dimensions that --keep-exact leaves is scattered over ranks
 // NAME: error: keep-exact: {{.*}}'x'
 

@@ -10,12 +10,12 @@
 
 namespace partita::optimizer {
 
-/// What `compress-momenta` asks of a plan.
+/// What decides whether momenta can be summed with a bit per element.
 struct SumsPlan {
   int64_t stage = 0; ///< of ZeRO
   /// The mesh axes that split the batch, as in --mesh, and how many ranks each has.
   llvm::SmallVector<std::pair<llvm::StringRef, int64_t>, 2> batchAxes;
-  bool scalesLoss = false, keepsStatesOnHost = false;
+  bool scalesLoss = false, keepsStatesOnHost = false, quantizesGradients = false;
   bool isSummed() const; ///< do several ranks have samples of their own?
 };
 

@@ -18,7 +18,7 @@ static constexpr Key kPrecisionRows[] = {
     {"bf16.check_grad_overflow", boolean, "true", Obeyed,
      "--loss-scale 1: an update with infinities or NaNs is skipped (the "
      "documentation's name for it, check_overflow, is read too); false if absent beside OneBitAdam, "
-     "OneBitLamb and ZeroOneAdam, whose momenta have no loss scale"},
+     "OneBitLamb and ZeroOneAdam, which skip no update"},
     {"bf16.bf16_master_weights_and_grads", boolean, "false", Refused,
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
     {"bf16.bf16_optimizer_states", boolean, "false", Refused,
@@ -144,7 +144,7 @@ static bool resolveScaling(Resolver &r) {
   if (bool checks = r.flag(check); r.precision != "bfloat16")
     r.idle(check, "bf16 is not enabled");
   else if (!r.has(check) && facts && facts->sumsMomenta && !r.commandLine("loss-scale"))
-    r.value(check, "false", optimizer + ", whose momenta have no loss scale");
+    r.value(check, "false", optimizer + ", which skips no update");
   else if (checks && !r.commandLine("loss-scale") && !r.set(check, "loss-scale", "1"))
     return false;
   if (!isHalf)
