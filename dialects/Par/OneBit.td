@@ -13,7 +13,7 @@ include "dialects/Par/Par.td"
 def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterface, DeclareOpInterfaceMethods<LossyInterface>]> {
   let summary = "sum over the ranks of an axis, after the first steps with one bit per element: partial -> invariant";
   let description = [{
-    The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with what its compression has left out so far. Operands: n values, the
+    The compressed sum of 1-bit Adam (Tang et al., arXiv 2102.02888), 1-bit LAMB (Li et al., arXiv 2104.06069) and 0/1 Adam (Lu et al., arXiv 2202.06009), with what its compression has left out so far. Operands: n values, the
     errors of this rank as their worker, and its errors as a server, of the chunk of every value that it sums up; then `t`, the number of
     the step. Results: the sums, and the new errors. In exact steps it is `par.all_reduce`, and errors stay: while t <= `until`; with `doubling` k, in k steps of each interval
     of 1, 2, 4, ... (partita_rt/exact_steps.h) until then.

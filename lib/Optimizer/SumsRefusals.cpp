@@ -36,7 +36,7 @@ std::optional<SumsRefusal> optimizer::refusalOfSums(const SumsPlan &plan) {
   if (plan.scalesLoss)
     return SumsRefusal{"loss-scale",
                        "cannot take back what a sum has changed in its errors, and a loss "
-                       "scale, 1 too, skips updates behind the sum; leave it out, with --precision "
+                       "scale, 1 too, skips updates after the sum; leave it out, with --precision "
                        "bfloat16 or float32"};
   if (plan.keepsStatesOnHost)
     return SumsRefusal{"offload",

@@ -62,7 +62,7 @@ static constexpr Key kOptimizerRows[] = {
      "of OneBitAdam, OneBitLamb and ZeroOneAdam: bits are sent as all other data"},
     {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", NoEffect,
      "of OneBitAdam, OneBitLamb and ZeroOneAdam: the run chooses how ranks communicate (threads, "
-     "MPI, sockets)"},
+     "MPI or sockets, GPUs over NCCL)"},
     {"optimizer.params.var_freeze_step", integer(1), "100000", Obeyed,
      "--var-freeze-step, for ZeroOneAdam: the last step that may update the variance (DeepSpeed's "
      "first call only initializes states, so that its step is one behind)",

@@ -1,5 +1,5 @@
 // Sums with one bit per element (partita_rt/one_bit.h), bit for bit as the CPU's: signs are packed by votes of a warp, whose 32 lanes read
-// neighbours. All tensors are in one launch, or sixty.
+// neighbours. A launch takes up to sixty tensors.
 //
 // Scales: sixteen lanes sum the squares of a block of 4096 elements, as sixteen lanes of the CPU do; a block of threads then adds the blocks'
 // sums, the same tree on both (one_bit_shapes.h). What ranks send is aligned to bytes, so scales and words of bits are read and written as such.

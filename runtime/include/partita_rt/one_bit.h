@@ -1,5 +1,6 @@
 // Sums over ranks that send a sign per element and a scale per tensor: those of 1-bit Adam (Tang et al.,
-// arXiv 2102.02888) and 0/1 Adam (Lu et al., arXiv 2202.06009), with errors that workers and servers feed back.
+// arXiv 2102.02888), 1-bit LAMB (Li et al., arXiv 2104.06069) and 0/1 Adam (Lu et al., arXiv 2202.06009), with
+// errors that workers and servers feed back.
 //
 // A tensor of n elements has a chunk of ceil(n / ranks) elements per rank, its server, in memory
 // order; the last chunks are shorter or empty, and nothing is padded with elements. What a rank

@@ -19,7 +19,7 @@ PLAN = [*RANKS, "--zero-stage", "3", "--gather-always"]
 def levels(*options, plan=PLAN):
     """{row: (within, between)} of the table; of a 1-bit optimizer's, the last one, of the steps that are not exact."""
     text = call("partita", "explain", *plan, *options)
-    table = re.findall(r"Sent by a node of 2 ranks in train_step(?: .*)?, 2 nodes.*\n.*\n((?:  .*\n)+)", text)[-1]
+    table = re.findall(r"Bytes that each of 2 nodes of 2 ranks sends in train_step(?: .*)?, over rings\n.*\n((?:  .*\n)+)", text)[-1]
     rows = {}
     for line in table.splitlines():
         title, within, between = re.match(r"  (.*?) +([\d,]+) +([\d,]+)$", line).groups()

@@ -161,7 +161,7 @@ static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, Modul
   if (worst != report->entries.end())
     llvm::outs() << llvm::formatv(
         "{0}: after {1}, parameters differ by up to {2:e1} of their max from the exact program's "
-        "('{3}'); compared is {4}:\n",
+        "('{3}'); what follows compares with {4}:\n",
         what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
         worst->error, worst->name, oracle);
   return true;

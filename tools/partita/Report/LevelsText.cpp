@@ -158,9 +158,10 @@ void partita::tool::printLevels(raw_ostream &os, const LevelTable &table) {
   size_t width = 0;
   for (const auto &[title, sent] : rows)
     width = std::max(width, title.size());
-  os << formatv("\nSent by a node of {0} {1} in {2}{3}, {4} {5}, of bytes over a ring\n",
+  os << formatv("\nBytes that {0} of {1} {2} sends in {3}{4}, over rings\n",
+                table.nodes == 1 ? "one node" : formatv("each of {0} nodes", table.nodes).str(),
                 table.ranksPerNode, table.ranksPerNode == 1 ? "rank" : "ranks", table.function,
-                table.steps.text(), table.nodes, table.nodes == 1 ? "node" : "nodes");
+                table.steps.text());
   auto line = [&](StringRef title, StringRef within, StringRef between) {
     os << "  " << left_justify(title, width) << "  " << right_justify(within, 16) << "  "
        << right_justify(between, 16) << '\n';
