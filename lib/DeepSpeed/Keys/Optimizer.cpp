@@ -96,35 +96,50 @@ namespace {
 struct Type {
   StringLiteral name, option; ///< an empty option: refused
   StringLiteral params;       ///< separated by '|'; for a refused one, the reason
+  OptimizerFacts facts = {};
+  bool (*resolveOwn)(Resolver &r) = nullptr; ///< sets what only its kind has
   StringLiteral rate = "0.001", betas = "", eps = "";
 };
 } // namespace
+
+static bool resolveLamb(Resolver &r);
+static bool resolveFreezeStep(Resolver &r);
+static bool resolveOneBitLamb(Resolver &r);
+static bool resolveZeroOne(Resolver &r);
 
 static constexpr StringLiteral kAdamParams =
     "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
     "max_grad_norm";
 static constexpr StringLiteral kMu =
     "mu-parametrization scales rates by the shape of each parameter";
+static constexpr OptimizerFacts kMoments = {/*hasBetas=*/true, /*hasRatio=*/false,
+                                            /*sumsMomenta=*/false},
+                                kRatio = {true, true, false}, kSums = {true, false, true},
+                                kRatioAndSums = {true, true, true};
 static constexpr Type kTypes[] = {
-    {"Adam", "adamw", kAdamParams},
-    {"AdamW", "adamw", kAdamParams},
+    {"Adam", "adamw", kAdamParams, kMoments},
+    {"AdamW", "adamw", kAdamParams, kMoments},
     {"SGD", "sgd", "lr|momentum|dampening|nesterov|weight_decay"},
-    {"Lion", "lion", "lr|betas|weight_decay", "0.001", "0.9,0.99"},
-    {"Adagrad", "adagrad", "lr|eps|weight_decay|lr_decay", "0.01", "", "1e-10"},
+    {"Lion", "lion", "lr|betas|weight_decay", kMoments, nullptr, "0.001", "0.9,0.99"},
+    {"Adagrad", "adagrad", "lr|eps|weight_decay|lr_decay", {}, nullptr, "0.01", "", "1e-10"},
     {"Lamb", "lamb",
      "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|eps_inside_sqrt|amsgrad|"
-     "max_grad_norm"},
+     "max_grad_norm",
+     kRatio, resolveLamb},
     {"OneBitAdam", "onebit-adam",
      "lr|betas|eps|weight_decay|bias_correction|freeze_step|cuda_aware|comm_backend_name|"
-     "eps_inside_sqrt|max_grad_norm|amsgrad"},
+     "eps_inside_sqrt|max_grad_norm|amsgrad",
+     kSums, resolveFreezeStep},
     {"OneBitLamb", "onebit-lamb",
      "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|freeze_step|coeff_beta|"
      "factor_max|factor_min|factor_threshold|cuda_aware|comm_backend_name|eps_inside_sqrt|"
-     "max_grad_norm|amsgrad"},
+     "max_grad_norm|amsgrad",
+     kRatioAndSums, resolveOneBitLamb},
     {"ZeroOneAdam", "zero-one-adam",
      "lr|betas|eps|weight_decay|bias_correction|var_freeze_step|var_update_scaler|"
      "local_step_scaler|local_step_clipper|cuda_aware|comm_backend_name|eps_inside_sqrt|"
-     "max_grad_norm|amsgrad"},
+     "max_grad_norm|amsgrad",
+     kSums, resolveZeroOne},
     {"Muon", "", "its updates need full matrices on every rank"},
     {"MuAdam", "", kMu},
     {"MuAdamW", "", kMu},
@@ -138,19 +153,12 @@ static const Type *findType(StringRef name) {
   return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
 }
 
-static OptimizerFacts factsOf(const Type &type) {
-  SmallVector<StringRef> params;
-  type.params.split(params, '|');
-  return {is_contained(params, "betas"), is_contained(params, "max_coeff"),
-          is_contained(params, "comm_backend_name")};
-}
-
 std::optional<OptimizerFacts> partita::config::factsOfOptimizer(StringRef name) {
   const Type *type = findType(name);
   if (!type) // by the plan option's name: onebit-adam
     type = find_if(kTypes,
                    [&](const Type &each) { return !each.option.empty() && each.option == name; });
-  return type == std::end(kTypes) ? std::nullopt : std::optional(factsOf(*type));
+  return type == std::end(kTypes) ? std::nullopt : std::optional(type->facts);
 }
 
 std::string partita::config::optimizerProblem(StringRef said) {
@@ -251,17 +259,18 @@ static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool se
   return true;
 }
 
-/// Sets what the 1-bit optimizers have besides Adam's or Lamb's parameters.
-static bool resolveOneBit(Resolver &r, const Type &type) {
-  constexpr StringLiteral corrects = "optimizer.params.bias_correction";
-  r.idle(corrects, r.word(kType) + " corrects no bias in DeepSpeed either");
-  if (type.name == "OneBitLamb" &&
-      (!resolveLamb(r) || !resolveNumber(r, "coeff_beta", "coeff-beta", "", "0.9") ||
-       !resolveBounds(r, kFactorMin, kFactorMax, "factor-bounds") ||
-       !resolveNumber(r, "factor_threshold", "factor-threshold", "", "0.1")))
-    return false;
-  if (type.name != "ZeroOneAdam")
-    return resolveNumber(r, "freeze_step", "freeze-step", "", "100000");
+static bool resolveFreezeStep(Resolver &r) {
+  return resolveNumber(r, "freeze_step", "freeze-step", "", "100000");
+}
+
+static bool resolveOneBitLamb(Resolver &r) {
+  return resolveLamb(r) && resolveNumber(r, "coeff_beta", "coeff-beta", "", "0.9") &&
+         resolveBounds(r, kFactorMin, kFactorMax, "factor-bounds") &&
+         resolveNumber(r, "factor_threshold", "factor-threshold", "", "0.1") &&
+         resolveFreezeStep(r);
+}
+
+static bool resolveZeroOne(Resolver &r) {
   if (r.isGiven(kClipper) && r.real(kClipper) > 1)
     return r.fail(kClipper, r.name(kClipper) + " is " + numberText(r.real(kClipper)) +
                                 ": between two sums each rank would have other parameters, so "
@@ -304,14 +313,13 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return false;
   constexpr StringLiteral corrects = "optimizer.params.bias_correction",
                           nesterov = "optimizer.params.nesterov";
-  if (factsOf(*type).sumsMomenta) {
-    if (!resolveOneBit(r, *type))
-      return false;
-  } else if (is_contained(known, corrects.rsplit('.').second) &&
-             !resolveSwitch(r, corrects, "no-bias-correction", false))
+  if (type->facts.sumsMomenta)
+    r.idle(corrects, r.word(kType) + " corrects no bias in DeepSpeed either");
+  else if (is_contained(known, corrects.rsplit('.').second) &&
+           !resolveSwitch(r, corrects, "no-bias-correction", false))
     return false;
   if (is_contained(known, nesterov.rsplit('.').second) &&
       !resolveSwitch(r, nesterov, "nesterov", true))
     return false;
-  return type->name != "Lamb" || resolveLamb(r);
+  return !type->resolveOwn || type->resolveOwn(r);
 }
