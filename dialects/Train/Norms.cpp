@@ -12,6 +12,20 @@ unsigned FrozenTrustRatioOp::getStepNumberIndex() {
   return OptimizerInterface::kBeforeStates + OneBitLambOp::getStateNames().size();
 }
 
+FloatAttr FrozenTrustRatioOp::getFreeze() {
+  return getHyper().getAs<FloatAttr>(OneBitLambOp::getExactNames().front());
+}
+
+LogicalResult FrozenTrustRatioOp::verify() {
+  for (Hyperparameter each : OneBitLambOp::getHyperparameters())
+    if (!isa_and_nonnull<FloatAttr>(getHyper().get(each.name)))
+      return emitOpError() << "has no number " << each.name;
+  if (getValues().size() <= getStepNumberIndex())
+    return emitOpError() << "takes a value, a gradient, " << OneBitLambOp::getStateNames().size()
+                         << " states and t, not " << getValues().size() << " operands";
+  return success();
+}
+
 /// `expand-norms` sums the squares over all stages.
 std::optional<Holders> GlobalNormOp::placeResults(ArrayRef<Holders> operands, std::string &) {
   if (llvm::any_of(operands, [](const Holders &each) { return each.partial; }))

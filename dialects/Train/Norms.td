@@ -96,6 +96,7 @@ def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, Train_OfFul
                        F64Attr:$factor_min, F64Attr:$factor_max, F64Attr:$factor_threshold);
   let results = (outs 0DTensorOf<[AnyFloat]>:$ratio, 0DTensorOf<[AnyFloat]>:$new_coefficient, 0DTensorOf<[AnyFloat]>:$new_factor);
   let assemblyFormat = "$values `with` $coefficient `,` $factor (`if` $apply^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The names of the states.
     static constexpr ::llvm::StringLiteral kCoefficient = "coefficient", kFactor = "factor";
@@ -104,6 +105,8 @@ def Train_FrozenTrustRatioOp : Train_Op<"frozen_trust_ratio", [Pure, Train_OfFul
     /// The place of `t` in `values`: behind the value, its gradient and the states.
     static unsigned getStepNumberIndex();
     ::mlir::Value getStepNumber() { return getValues()[getStepNumberIndex()]; }
+    /// The last step of the warm-up, one of `hyper`.
+    ::mlir::FloatAttr getFreeze();
   }];
 }
 

@@ -135,9 +135,9 @@ SmallVector<StateOp> train::stateSymbols(OptimizerInterface update) {
 }
 
 template <typename... Ops> static std::vector<OptimizerRow> rowsOf() {
-  std::vector<OptimizerRow> rows{{Ops::getOperationName().split('.').second,
-                                  Ops::getHyperparameters(), Ops::getScalarNames(),
-                                  Ops::getWithMomentum(), Ops::getSummedState()}...};
+  std::vector<OptimizerRow> rows{
+      {Ops::getOperationName().split('.').second, Ops::getHyperparameters(), Ops::getScalarNames(),
+       Ops::getWithMomentum(), Ops::getSummedState(), Ops::freezesRatio()}...};
   llvm::sort(rows, [](auto &a, auto &b) { return a.name < b.name; });
   return rows;
 }

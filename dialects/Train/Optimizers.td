@@ -26,7 +26,7 @@ class Train_Names<list<string> names> {
 /// scalars   scalar operands after the states, always including `rate`
 /// withMomentum  the optimizer that it becomes with a momentum, if that is another one
 /// squared   for one with the scalar `ratio`: the names, p or variables, whose sums of squares its ratio is of, before the formula's last assignment
-/// largest   {name, expression} behind these: numbers whose largest the ratio is of
+/// largest   {name, expression} behind these: numbers whose largest the ratio is of, for one whose ratio is frozen after the exact steps
 /// summed    the state that ranks may average in place of their gradients, in all steps but the exact ones; `compressed` is 1 where they do. Then
 ///           the hyperparameters that say what it and the variance keep of themselves in a step
 /// exact     then the hyperparameters that say which steps are exact: partita_rt::ExactSteps' `until` and, if it has one, `doubling`
@@ -56,6 +56,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     static ::llvm::SmallVector<::partita::train::Assignment> getAssignments();
     static ::llvm::SmallVector<::llvm::StringRef> getSquared();
     static ::llvm::SmallVector<::partita::train::Assignment> getLargest();
+    static bool freezesRatio();
     static ::llvm::StringRef getSummedState();
     static ::llvm::SmallVector<::llvm::StringRef> getDecayNames();
     static ::llvm::SmallVector<::llvm::StringRef> getExactNames();
@@ -73,6 +74,7 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getAssignments() { return }] # Train_Pairs<formula>.text # [{; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getSquared() { return }] # Train_Names<squared>.text # [{; }
     ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getLargest() { return }] # Train_Pairs<largest>.text # [{; }
+    bool $cppClass::freezesRatio() { return }] # !if(!empty(largest), "false", "true") # [{; }
     ::llvm::StringRef $cppClass::getSummedState() { return "}] # !if(!empty(summed), "", !head(summed)) # [{"; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getDecayNames() { return }] # Train_Names<!if(!empty(summed), [], !tail(summed))>.text # [{; }
     ::llvm::SmallVector<::llvm::StringRef> $cppClass::getExactNames() { return }] # Train_Names<exact>.text # [{; }

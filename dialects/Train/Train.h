@@ -127,6 +127,7 @@ struct OptimizerRow {
   llvm::SmallVector<llvm::StringRef> scalars; ///< "ratio": LAMB's
   llvm::StringRef withMomentum;               ///< what it becomes with a momentum; "": itself
   llvm::StringRef summed;                     ///< the state that ranks may average; "": none
+  bool freezesRatio = false; ///< after the exact steps, but for a factor: 1-bit LAMB
 };
 /// Returns all optimizers, by name.
 llvm::ArrayRef<OptimizerRow> optimizers();

@@ -34,6 +34,7 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
       "::llvm::SmallVector<::llvm::StringRef>", "getSquared">,
     StaticInterfaceMethod<"Assignments behind these, of numbers whose largest `ratio` is of.",
       "::llvm::SmallVector<::partita::train::Assignment>", "getLargest">,
+    StaticInterfaceMethod<"Does `ratio` stay after the exact steps, but for a factor that is of getLargest?", "bool", "freezesRatio">,
     StaticInterfaceMethod<"The state that ranks may average in place of their gradients, in all steps but the exact ones; empty if none.",
       "::llvm::StringRef", "getSummedState">,
     StaticInterfaceMethod<"Where there is one, the hyperparameters that say what it and the variance keep of themselves in a step.",
@@ -53,6 +54,8 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     static constexpr unsigned kBeforeStates = 2, kResultsBeforeStates = 1;
     /// The hyperparameter that is 1 where ranks average getSummedState.
     static constexpr ::llvm::StringLiteral kCompressed = "compressed";
+    /// The hyperparameters that --betas sets, and a run's schedule may.
+    static constexpr ::llvm::StringLiteral kBeta1 = "beta1", kBeta2 = "beta2";
     ::mlir::Value getUpdatedValue() { return $_op->getOperand(kValue); }
     ::mlir::Value getUpdatingGradient() { return $_op->getOperand(kGradient); }
     ::mlir::OperandRange getStateValues() { return $_op->getOperands().slice(kBeforeStates, $_op.getStateNames().size()); }

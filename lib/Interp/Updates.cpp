@@ -269,7 +269,7 @@ static LogicalResult totalFrozenRatio(Execution &execution, train::FrozenTrustRa
                                        op.getValues().front().getType(), in.take_front(count));
   SmallVector<RankTensors> scalars = {in[op.getStepNumberIndex()]};
   llvm::append_range(scalars, in.drop_front(count));
-  double freeze = cast<FloatAttr>(op.getHyper().get("freeze")).getValueAsDouble();
+  double freeze = op.getFreeze().getValueAsDouble();
   frozenRatios(execution, op, freeze, sums, largest, scalars, out);
   return success();
 }

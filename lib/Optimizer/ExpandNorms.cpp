@@ -127,12 +127,11 @@ private:
       largest = par::AllReduceMaxOp::create(builder, loc, typed(), largest, cast<StringAttr>(axis),
                                             builder.getStringAttr(kTrustRatio));
     }
-    auto freeze = cast<FloatAttr>(ratio.getHyper().get("freeze"));
     auto made = train::FrozenRatioOp::create(
         builder, loc, ratio->getResultTypes(), squares, largest, ratio.getStepNumber(),
-        ratio.getCoefficient(), ratio.getFactor(), ratio.getApply(), freeze, ratio.getLeastAttr(),
-        ratio.getMostAttr(), ratio.getCoeffBetaAttr(), ratio.getFactorMinAttr(),
-        ratio.getFactorMaxAttr(), ratio.getFactorThresholdAttr());
+        ratio.getCoefficient(), ratio.getFactor(), ratio.getApply(), ratio.getFreeze(),
+        ratio.getLeastAttr(), ratio.getMostAttr(), ratio.getCoeffBetaAttr(),
+        ratio.getFactorMinAttr(), ratio.getFactorMaxAttr(), ratio.getFactorThresholdAttr());
     ratio->replaceAllUsesWith(made->getResults());
     ratio.erase();
   }

@@ -95,7 +95,9 @@ private:
   LogicalResult settleHyperparameters(RegisteredOperationName name) {
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
-    freezesRatios = !optimizer->getLargest().empty();
+    freezesRatios = optimizer->freezesRatio();
+    if (freezesRatios)
+      lastExact = optimizer->getExactNames().front();
     for (train::Hyperparameter each : optimizer->getHyperparameters())
       hyper[each.name] = each.usual;
     auto set = [&](StringRef option, StringRef which, double value) -> LogicalResult {
@@ -109,8 +111,8 @@ private:
                              return !(beta >= 0 && beta < 1);
                            })))
       return getOperation().emitError() << "betas: expected two numbers in [0, 1)";
-    if (!betas.empty() &&
-        (failed(set("betas", "beta1", betas[0])) || failed(set("betas", "beta2", betas[1]))))
+    if (!betas.empty() && (failed(set("betas", train::OptimizerInterface::kBeta1, betas[0])) ||
+                           failed(set("betas", train::OptimizerInterface::kBeta2, betas[1]))))
       return failure();
     double number;
     if (!epsilon.empty()) {
@@ -172,7 +174,7 @@ private:
       ofFactor[number] = bound;
     if (keptOfMean == 1)
       return refuse("coeff-beta", "1 keeps the mean of ratios at 0; expected less");
-    double steps = hyper.count("freeze") ? hyper["freeze"] : 0;
+    double steps = freezesRatios ? hyper[lastExact] : 0;
     if (freezesRatios && steps * (1 - keptOfMean) < 1)
       getOperation().emitWarning() << llvm::formatv(
           "the running mean of ratios begins with 0 and keeps {0} of itself in a step: after the "
@@ -212,8 +214,6 @@ private:
     scaling = getOperation()->getAttrOfType<DictionaryAttr>(AmpDialect::kScaled);
     if ((clip == 0 && !scaling) || updates.empty())
       return success();
-    if (!(clip >= 0))
-      return getOperation().emitError() << "clip: the largest norm must be above 0, or 0 for none";
     train::UpdateOp last = updates.back();
     for (train::UpdateOp update : updates) {
       if (update->getBlock() != last->getBlock())
@@ -468,6 +468,7 @@ private:
   std::vector<train::StoredTensor> parts; // their norms matter to their updates
   bool usesNorms = false;                 // the optimizer scales updates by trust ratios
   bool freezesRatios = false;             // which it stops to compute after a warm-up
+  StringRef lastExact;                    // the hyperparameter that is the warm-up's last step
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10}; // DeepSpeed's defaults for LAMB's ratio
   double keptOfMean = 0.9, threshold = 0.1, ofFactor[2] = {0.5, 4}; // and for 1-bit LAMB's

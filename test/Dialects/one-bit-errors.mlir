@@ -148,6 +148,22 @@ func.func @no_max(%x: tensor<5xf32>, %t: tensor<f32>) {
 
 // -----
 
+func.func @ratio_without_warm_up(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{has no number freeze}}
+  %0:3 = train.frozen_trust_ratio %x, %x, %x, %x, %x, %t with %t, %t {coeff_beta = 0.9, factor_max = 4.0, factor_min = 0.5, factor_threshold = 0.1, least = 0.01, most = 10.0, hyper = {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, decay = 0.0}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @ratio_of_too_little(%x: tensor<5xf32>, %t: tensor<f32>) {
+  // expected-error@+1 {{takes a value, a gradient, 3 states and t, not 5 operands}}
+  %0:3 = train.frozen_trust_ratio %x, %x, %x, %x, %t with %t, %t {coeff_beta = 0.9, factor_max = 4.0, factor_min = 0.5, factor_threshold = 0.1, least = 0.01, most = 10.0, hyper = {beta1 = 0.9, beta2 = 0.99, epsilon = 1.0e-8, decay = 0.0, freeze = 10.0, compressed = 0.0}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>)
+  return
+}
+
+// -----
+
 func.func @no_hyperparameters(%x: tensor<5xf32>, %t: tensor<f32>) {
   // expected-error@+1 {{has no number beta1}}
   %0 = train.direction_squares %x, %x, %x, %x, %t of "lamb" {hyper = {}} : (tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<f32>) -> tensor<2xf64>

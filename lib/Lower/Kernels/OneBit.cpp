@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/OneBit.h"
+#include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Lower/Lowering.h"
 #include "runtime/include/partita_rt/one_bit_shapes.h"
@@ -21,10 +22,12 @@ struct OneBitTerm : KernelInterface::ExternalModel<OneBitTerm, par::OneBitTermOp
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto term = cast<par::OneBitTermOp>(op);
-    l.create<rt::OneBitTermOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
-                               term.getScale() ? l.operand(3) : Value(),
-                               l.elements(term.getResult()), par::ranksOver(op, term.getAxisAttr()),
-                               l.shared.unlessShared("beta1", term.getBetaAttr()), term.getExact());
+    l.create<rt::OneBitTermOp>(
+        l.result(0), l.operand(0), l.operand(1), l.operand(2),
+        term.getScale() ? l.operand(3) : Value(), l.elements(term.getResult()),
+        par::ranksOver(op, term.getAxisAttr()),
+        l.shared.unlessShared(train::OptimizerInterface::kBeta1, term.getBetaAttr()),
+        term.getExact());
     return success();
   }
 };
@@ -36,9 +39,11 @@ struct OneBitMean : KernelInterface::ExternalModel<OneBitMean, par::OneBitMeanOp
     auto mean = cast<par::OneBitMeanOp>(op);
     if (!l.samePlace(mean.getMean(), mean.getResult()))
       l.copy(l.result(0), l.view(mean.getResult()), mean.getMean());
-    l.create<rt::OneBitMeanOp>(l.result(0), l.operand(0), l.operand(2),
-                               mean.getScale() ? l.operand(3) : Value(), l.elements(mean.getMean()),
-                               l.shared.unlessShared("beta1", mean.getBetaAttr()), mean.getExact());
+    l.create<rt::OneBitMeanOp>(
+        l.result(0), l.operand(0), l.operand(2), mean.getScale() ? l.operand(3) : Value(),
+        l.elements(mean.getMean()),
+        l.shared.unlessShared(train::OptimizerInterface::kBeta1, mean.getBetaAttr()),
+        mean.getExact());
     return success();
   }
 };
@@ -54,8 +59,10 @@ struct OneBitClip : KernelInterface::ExternalModel<OneBitClip, par::OneBitClipOp
     auto clip = cast<par::OneBitClipOp>(op);
     if (!l.samePlace(clip.getTypical(), clip.getNewTypical()))
       l.copy(l.result(2), l.view(clip.getNewTypical()), clip.getTypical());
-    l.create<rt::OneBitClipOp>(l.result(0), l.result(1), l.result(2), l.operand(0), l.operand(2),
-                               l.shared.unlessShared("beta2", clip.getBetaAttr()), clip.getExact());
+    l.create<rt::OneBitClipOp>(
+        l.result(0), l.result(1), l.result(2), l.operand(0), l.operand(2),
+        l.shared.unlessShared(train::OptimizerInterface::kBeta2, clip.getBetaAttr()),
+        clip.getExact());
     return success();
   }
 };
