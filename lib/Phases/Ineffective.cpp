@@ -1,7 +1,7 @@
-//===- Ineffective.cpp - options that a plan leaves without effect ----------------------------===//
+//===- Ineffective.cpp - options that a plan leaves without effect or refuses -----------------===//
 //
 // An option that is given and does nothing is an error: one row says which option, and what leaves
-// it without effect.
+// it without effect. So is one that sums with a bit per element do not go with.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -52,8 +52,9 @@ static bool lacks(const Plan &plan, StringRef name) {
   return found && !llvm::is_contained(found->scalars, name) &&
          llvm::none_of(found->hyperparameters, [&](auto &each) { return each.name == name; });
 }
-static constexpr Idle kNoMoments = {[](const Plan &plan) { return lacks(plan, "beta1"); },
-                                    "with this --optimizer, which has no moments that decay"};
+static constexpr Idle kNoMoments = {
+    [](const Plan &plan) { return lacks(plan, train::OptimizerInterface::kBeta1); },
+    "with this --optimizer, which has no moments that decay"};
 static constexpr Idle kNoRoot = {[](const Plan &plan) { return lacks(plan, "epsilon"); },
                                  "with this --optimizer, which divides by no root"};
 static constexpr Idle kNotAdam = {[](const Plan &plan) { return lacks(plan, "bias_correction"); },
@@ -89,9 +90,12 @@ static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "rat
 static constexpr Idle kNotOneBit = {
     [](const Plan &plan) { return lacks(plan, "freeze"); },
     "with this --optimizer, which is neither onebit-adam nor onebit-lamb"};
-static constexpr Idle kNotOneBitLamb = {
-    [](const Plan &plan) { return lacks(plan, "ratio") || lacks(plan, "freeze"); },
-    "with this --optimizer, which is not onebit-lamb"};
+static constexpr Idle kNotOneBitLamb = {[](const Plan &plan) {
+                                          const train::OptimizerRow *row =
+                                              optimizerNamed(plan.get("optimizer"));
+                                          return row && !row->freezesRatio;
+                                        },
+                                        "with this --optimizer, which is not onebit-lamb"};
 static constexpr Idle kNotZeroOne = {[](const Plan &plan) { return lacks(plan, "var_freeze"); },
                                      "with this --optimizer, which is not zero-one-adam"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return lacks(plan, "momentum"); },
@@ -220,7 +224,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
 };
 
 /// What an optimizer that sums momenta with a bit per element does not go with.
-static std::optional<Ineffective> refusedBySums(const Plan &plan) {
+static std::optional<PlanProblem> refusedBySums(const Plan &plan) {
   const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
   if (!row || row->summed.empty() || plan.get("objective") == "none")
     return std::nullopt;
@@ -237,7 +241,7 @@ static std::optional<Ineffective> refusedBySums(const Plan &plan) {
   if (!refusal)
     return std::nullopt;
   bool isByStrategy = refusal->option == "zero-stage" && !plan.isSet(refusal->option);
-  return Ineffective{isByStrategy ? StringRef("fsdp-strategy") : StringRef(refusal->option),
+  return PlanProblem{isByStrategy ? StringRef("fsdp-strategy") : StringRef(refusal->option),
                      optimizer::overSeveralRanks(plan.get("optimizer")) + refusal->reason, true};
 }
 
@@ -248,26 +252,26 @@ static bool cyclesBetas(const Plan &plan) {
   return problem.empty() && partita_rt::scheduledRates(schedule, 0, 1).setsBetas;
 }
 
-std::optional<Ineffective> Plan::findIneffective() const {
+std::optional<PlanProblem> Plan::findProblem() const {
   if (cyclesBetas(*this) && kNoMoments.holds(*this))
-    return Ineffective{"lr-schedule",
+    return PlanProblem{"lr-schedule",
                        (get("lr-schedule").split(',').first + " cycles beta1, and --optimizer " +
                         get("optimizer") + " has no betas; give cycle_momentum=false")
                            .str()};
   if (get("accumulate-type") != "float32" && get("accumulate-type") != storedType(*this) &&
       get("precision") != "float32")
-    return Ineffective{"accumulate-type", ("gradients are " + storedType(*this) +
+    return PlanProblem{"accumulate-type", ("gradients are " + storedType(*this) +
                                            ", by --precision; they are summed in that or in "
                                            "float32, not in " +
                                            get("accumulate-type"))
                                               .str()};
-  if (std::optional<Ineffective> refused = refusedBySums(*this))
+  if (std::optional<PlanProblem> refused = refusedBySums(*this))
     return refused;
   auto idles = [&](StringRef option, const Idle &idle) {
     return isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this);
   };
   auto ineffective = [](StringRef option, const Idle &idle) {
-    return Ineffective{option, ("has no effect " + idle.reason).str()};
+    return PlanProblem{option, ("has no effect " + idle.reason).str()};
   };
   for (const PlanOption &option : planOptions())
     if (option.ofTraining && idles(option.name, kInfers))
@@ -277,6 +281,6 @@ std::optional<Ineffective> Plan::findIneffective() const {
       return ineffective(option, idle);
   if (get(kHpz) != "1" && !get("mesh").empty())
     if (std::optional<std::string> problem = groupProblem())
-      return Ineffective{kHpz, *problem};
+      return PlanProblem{kHpz, *problem};
   return {};
 }

@@ -1,6 +1,7 @@
 //===- PlanTable.cpp - the plan options, a row each ---------------------------------------------===//
 
 #include "partita/Phases/Plan.h"
+#include "runtime/include/partita_rt/int4_chunks.h"
 #include "runtime/include/partita_rt/lr_schedule_text.h"
 
 using namespace partita;
@@ -75,7 +76,8 @@ static constexpr PlanOption kOptions[] = {
     {"quantization-block", PlanOption::Integer, "N", "256", 8, 1 << 20,
      "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension, if that is 8 or more",
      /*unpartitioned=*/nullptr},
-    {"gradient-quantization-block", PlanOption::Integer, "N", "64", 2, 1 << 20,
+    {"gradient-quantization-block", PlanOption::Integer, "N", "64", partita_rt::int4_chunks::kWord,
+     1 << 20,
      "elements of a block of --zero-quantized-gradients, down to a multiple of 8: with a scale for more elements fewer bytes are "
      "sent, and more elements are rounded to zero",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},

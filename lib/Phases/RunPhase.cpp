@@ -93,7 +93,7 @@ struct RunPhase : PassWrapper<RunPhase, OperationPass<ModuleOp>> {
     std::string problem = joinPlans(plan, earlier, index);
     StringRef key = train::TrainDialect::kPlan;
     if (problem.empty() && (index == 0 || module->hasAttr(key))) {
-      if (std::optional<Ineffective> ineffective = plan.findIneffective())
+      if (std::optional<PlanProblem> ineffective = plan.findProblem())
         problem = ineffective->option.str() + ": " + ineffective->reason;
       else
         module->setAttr(key, plan.toAttribute(&getContext()));

@@ -151,7 +151,7 @@ void partita::tool::noteWhatRanksRefuse(const config::Document &document, const 
   partitioned.set("mesh", "dp=2");
   for (const config::Setting &setting : resolution.plan)
     partitioned.set(setting.option, setting.value);
-  std::optional<Ineffective> found = partitioned.findIneffective();
+  std::optional<PlanProblem> found = partitioned.findProblem();
   if (!found || !found->isRefused)
     return;
   for (const config::Setting &setting : resolution.plan)
@@ -176,7 +176,7 @@ bool partita::tool::applyToPlan(const config::Document &document,
       return tell(setting, problem);
     plan.set(option->name, setting.value);
   }
-  while (std::optional<Ineffective> found = plan.findIneffective()) {
+  while (std::optional<PlanProblem> found = plan.findProblem()) {
     auto setting = llvm::find_if(
         resolution.plan, [&](const config::Setting &each) { return each.option == found->option; });
     if (setting == resolution.plan.end())

@@ -88,7 +88,7 @@ static std::optional<Change> with(const Request &request,
     change.request.plan.set(name, value);
     change.text += (change.text.empty() ? "--" : " --") + (name + " " + value).str();
   }
-  if (change.request.plan.findIneffective())
+  if (change.request.plan.findProblem())
     return {};
   return change;
 }

@@ -38,7 +38,7 @@ bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase,
     session.fail("--" + problem);
     return false;
   }
-  if (std::optional<Ineffective> ineffective = plan.findIneffective()) {
+  if (std::optional<PlanProblem> ineffective = plan.findProblem()) {
     session.fail(ineffective->text());
     return false;
   }

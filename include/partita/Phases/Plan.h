@@ -73,7 +73,7 @@ std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
 std::string plainPlanValue(const PlanOption &option, llvm::StringRef text);
 
 /// An option without effect, and why: "has no effect without --zero-stage 3". Or one that another option refuses.
-struct Ineffective {
+struct PlanProblem {
   llvm::StringRef option;
   std::string reason;
   bool isRefused = false;
@@ -111,7 +111,7 @@ public:
 
   /// Returns an option that is set to a value other than its initial one, although another option
   /// leaves it without effect.
-  std::optional<Ineffective> findIneffective() const;
+  std::optional<PlanProblem> findProblem() const;
 
   /// Returns `#train.plan` with every option, set or not, so that the module records how it was
   /// made.

@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -246,8 +247,8 @@ static int64_t nodeOf(const json::Object &manifest, const ExplainOptions &o) {
   std::vector<const json::Object *> mesh = objectsIn(manifest.getArray("mesh"));
   for (const json::Object *axis : llvm::reverse(mesh)) {
     ranks *= numberIn(*axis, "size");
-    if (textIn(*axis, "axis") == "fsdp")
-      break;
+    if (par::splits(textIn(*axis, "axis"), par::Splits::Batch))
+      break; // requireGroupedAxes: the last axis that splits the batch
   }
   return ranks;
 }
