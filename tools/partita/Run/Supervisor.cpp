@@ -116,25 +116,25 @@ private:
 /// Returns what is known of the start that has ended. `hasSaved`: the folder has a checkpoint that it had not before. If all
 /// ranks were on other hosts, only that shows that the start has trained; a program that refuses to run has not made it.
 StartFacts Supervisor::factsOf(bool wasRestarted, bool hasSaved) {
-  StartFacts facts(outcome);
-  facts.progress = progress();
-  facts.hasSaved = hasSaved;
-  facts.askedToEnd = outcome.interrupted || outcome.signal;
-  facts.failedAgain = failedAgain;
-  facts.wasRestarted = wasRestarted;
-  facts.trainedBefore = hasTrained;
-  facts.hasFewer = starts.hasFewer();
-  facts.outlivedWait = outlivedWait;
-  Hidden hidden = hiddenBy(facts);
-  expose(facts, hidden);
+  StartFacts known(outcome);
+  known.progress = progress();
+  known.hasSaved = hasSaved;
+  known.askedToEnd = outcome.interrupted || outcome.signal;
+  known.failedAgain = failedAgain;
+  known.wasRestarted = wasRestarted;
+  known.trainedBefore = hasTrained;
+  known.hasFewer = starts.hasFewer();
+  known.outlivedWait = outlivedWait;
+  Hidden hidden = hiddenBy(known);
+  expose(known, hidden);
   if (std::string why = whyFailed(hidden); !why.empty())
     outcome.why = why;
-  facts.hasCause |= outcome.hasLost;
-  facts.hasTrained |= hasSaved && facts.isUnexplained;
+  known.hasCause |= outcome.hasLost;
+  known.hasTrained |= hasSaved && known.isUnexplained;
   stepless = outcome.hasTrained || hasSaved ? 0 : stepless + 1;
-  facts.stepless = stepless;
-  facts.pauses = pauses + 1;
-  return facts;
+  known.stepless = stepless;
+  known.pauses = pauses + 1;
+  return known;
 }
 
 /// Returns the step of this run's newest checkpoint; 0 if it has none, -1 if that is not known.
