@@ -272,8 +272,12 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (algorithm && exactSteps > 0)
     llvm::outs() << "up to step " << exactSteps << ", sums are exact:\n";
   if (exactSteps > 0)
-    if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm)
+    if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm) {
+      if (code == 0 && loss)
+        llvm::outs() << "only exact steps were compared; compressed ones follow step "
+                     << loss->exactSteps << ": give more --steps, or a shorter warm-up\n";
       return code;
+    }
   options.steps = o.steps;
   if (summedExactly) {
     llvm::outs() << "with exact gradients, up to phase 'states':\n";
