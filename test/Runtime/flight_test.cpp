@@ -113,8 +113,11 @@ TEST_F(FlightRecorder, TheRingKeepsTheLastEvents) {
     ring->note(Flight::Step, step, 0, "");
   writeFlight(*ring, 0, "rank 0", "");
   std::vector<std::string> lines = written(0);
-  ASSERT_EQ(lines.size(), 1 + FlightRing::kEvents);
-  EXPECT_EQ(withoutTime(lines[1]), R"("event": "step", "number": 5904})");
+  size_t first = lines.size() - FlightRing::kEvents; // before them: the rank, and a second or two
+  ASSERT_GE(first, 2u);
+  for (size_t at = 1; at < first; ++at)
+    EXPECT_NE(lines[at].find(R"("event": "second")"), std::string::npos) << lines[at];
+  EXPECT_EQ(withoutTime(lines[first]), R"("event": "step", "number": 5904})");
   EXPECT_EQ(withoutTime(lines.back()), R"("event": "step", "number": 9999})");
   writeFlight(*ring, 1, "rank 0", ""); // once is enough
   EXPECT_TRUE(written(1).empty());

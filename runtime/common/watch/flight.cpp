@@ -221,10 +221,10 @@ void writeEvent(FlightFile &file, const FlightRing::Entry &entry, int64_t toReal
   file << "}\n";
 }
 
-/// Writes a line for each second from one time to another one, of CLOCK_MONOTONIC, in which something happened.
+/// Writes a line for each second from that of one time to that of another one, of CLOCK_MONOTONIC, in which something happened.
 void writeSeconds(FlightFile &file, const FlightRing &ring, int64_t from, int64_t to,
                   int64_t toReal) {
-  for (int64_t at = from / kSecond; at < to / kSecond; ++at) {
+  for (int64_t at = from / kSecond; at <= to / kSecond; ++at) {
     const FlightRing::Second &second = ring.seconds[uint64_t(at) % FlightRing::kSeconds];
     auto get = [&](size_t i) { return int64_t(second[i].load(std::memory_order_relaxed)); };
     auto events = [&](Flight event) { return get(3 + size_t(event)); };

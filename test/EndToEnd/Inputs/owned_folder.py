@@ -50,7 +50,7 @@ for name, change, said in (("emptied", empty, r"emptied' has lost .*/emptied/ste
             hosts.write_text("localhost:2\n")
     status, errors = run(name, "--max-restarts", "2", "--host-discovery", f"cat {hosts}", "--launcher", MPIRUN, kills=("step-10",),
                          before=lambda: hosts.write_text("localhost:1\n"), said=change_while_it_waits, start=("env", "PARTITA_PATIENCE=folder:1"))
-    assert status == 1 and re.search(said, errors) and "from the beginning" not in errors and "restart 2 of 2" not in errors, (name, status, errors)
+    assert status == 1 and re.search(said, errors) and "from the beginning" not in errors and "; restart " not in errors, (name, status, errors)
     assert not list((folder / name).glob("step-*")), name
 # A run that another one overtakes between reading the folder and locking it does not remove the other's result.
 supervised.build_preload("before_flock", folder / "before_flock.so")

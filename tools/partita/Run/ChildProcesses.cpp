@@ -54,11 +54,11 @@ static constexpr int kPollsPerFirstLook = 2;
 static bool isNoCommand(int status) { return status == 126 || status == 127; }
 
 /// Does a status say so, or which signal has ended it? Without a rank on this host, mpirun's own errors look like the rarer
-/// signals: it ends with 132 or 134 where a command does not exist.
+/// signals: it ends with 132, 134 or 135 where a command or a folder does not exist.
 static bool explains(int status, bool hadRanks) {
   int signal = partita_rt::signalIn(status);
-  bool isLikely = hadRanks || signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS ||
-                  partita_rt::isEndingSignal(signal);
+  bool isLikely =
+      hadRanks || signal == SIGKILL || signal == SIGSEGV || partita_rt::isEndingSignal(signal);
   return isNoCommand(status) || (signal && isLikely);
 }
 

@@ -10,24 +10,29 @@
 using namespace llvm;
 using namespace partita::tool;
 
-static int openFolder(const std::string &path) {
-  return open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
+/// At most so many folders are kept open: a run may keep more checkpoints than a process may have files.
+static constexpr size_t kMostOpen = 32;
 
-std::optional<KnownCheckpoints::Identity> KnownCheckpoints::identityOf(int descriptor) {
-  struct stat status;
-  if (descriptor < 0 || fstat(descriptor, &status) != 0)
+static std::optional<KnownCheckpoints::Identity> identityOf(const std::string &path) {
+  struct statx status;
+  if (statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0)
     return std::nullopt;
-  return status.st_ino;
+  bool hasBirth = status.stx_mask & STATX_BTIME;
+  int64_t birth = int64_t(status.stx_btime.tv_sec) * 1'000'000'000 + status.stx_btime.tv_nsec;
+  return KnownCheckpoints::Identity(status.stx_ino, hasBirth ? birth : 0);
 }
 
 KnownCheckpoints::KnownCheckpoints(const std::string &folder) {
   for (const partita_rt::CheckpointEntry &entry : partita_rt::checkpointsIn(folder)) {
-    int descriptor = openFolder(entry.path);
-    if (std::optional<Identity> identity = identityOf(descriptor))
-      identities.insert(*identity);
-    if (descriptor >= 0)
-      descriptors.push_back(descriptor);
+    std::optional<Identity> identity = identityOf(entry.path);
+    if (!identity)
+      continue;
+    identities.insert(*identity);
+    if (identity->second != 0 || descriptors.size() >= kMostOpen)
+      continue;
+    int opened = open(entry.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (opened >= 0)
+      descriptors.push_back(opened);
   }
 }
 
@@ -36,23 +41,15 @@ KnownCheckpoints::~KnownCheckpoints() {
     close(descriptor);
 }
 
-static std::optional<KnownCheckpoints::Identity> identityOfFolder(const std::string &path) {
-  int descriptor = openFolder(path);
-  std::optional<KnownCheckpoints::Identity> identity = KnownCheckpoints::identityOf(descriptor);
-  if (descriptor >= 0)
-    close(descriptor);
-  return identity;
-}
-
 bool KnownCheckpoints::have(const std::string &path) const {
-  std::optional<Identity> identity = identityOfFolder(path);
+  std::optional<Identity> identity = identityOf(path);
   return identity && identities.count(*identity) > 0;
 }
 
 /// Is any checkpoint in the folder one of them, or not?
 bool KnownCheckpoints::anyIs(bool known, const std::string &folder) const {
   return any_of(partita_rt::checkpointsIn(folder), [&](const partita_rt::CheckpointEntry &entry) {
-    std::optional<Identity> identity = identityOfFolder(entry.path);
+    std::optional<Identity> identity = identityOf(entry.path);
     return identity && (identities.count(*identity) > 0) == known;
   });
 }

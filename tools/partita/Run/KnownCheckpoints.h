@@ -3,16 +3,17 @@
 #ifndef PARTITA_TOOLS_RUN_KNOWNCHECKPOINTS_H
 #define PARTITA_TOOLS_RUN_KNOWNCHECKPOINTS_H
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
-#include <sys/types.h>
+#include <utility>
 #include <vector>
 
 namespace partita::tool {
 
-/// The checkpoints that a folder held at some time, recognized whatever their names are later: by their inodes. The number of
-/// a removed inode may be given to the next folder, but not while it is open, so their folders stay open.
+/// The checkpoints that a folder held at some time, recognized whatever their names are later: by the inode of each one's folder,
+/// and when that was made, since the number of a removed inode may be given to the next folder.
 class KnownCheckpoints {
 public:
   explicit KnownCheckpoints(const std::string &folder);
@@ -26,14 +27,15 @@ public:
   /// Does the folder hold any other?
   bool hasNew(const std::string &folder) const { return anyIs(false, folder); }
 
-  using Identity = ino_t; ///< device numbers may change when a file system is mounted again
-  static std::optional<Identity> identityOf(int descriptor);
+  /// Inode and birth, in nanoseconds; 0 if the file system notes none. Device numbers may change when it is mounted again.
+  using Identity = std::pair<uint64_t, int64_t>;
 
 private:
   bool anyIs(bool known, const std::string &folder) const;
 
   std::set<Identity> identities;
-  std::vector<int> descriptors; ///< of their folders
+  /// Of the newest folders without a birth: an inode's number is not given away while it is open.
+  std::vector<int> descriptors;
 };
 
 } // namespace partita::tool

@@ -3,7 +3,6 @@
 #include "tools/partita/Run/Supervisor.h"
 #include "runtime/include/partita_rt/checkpoint_folder.h"
 #include "runtime/include/partita_rt/exit_status.h"
-#include "runtime/include/partita_rt/open_files.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Run/EndingSignals.h"
 #include "tools/partita/Run/FolderAnchor.h"
@@ -56,7 +55,6 @@ public:
              ProgramStarts &starts)
       : command(command), words(readWords(arguments)), arguments(arguments),
         maxRestarts(maxRestarts), starts(starts), anchor(words.folder) {
-    partita_rt::allowManyFiles(); // one for each checkpoint that is known
     // Without --resume, checkpoints in the folder are another run's: the program refuses them, or
     // with --overwrite its first save removes them. A restart must not go on from them.
     if (maxRestarts > 0 && !words.resumes)
@@ -73,7 +71,7 @@ private:
   std::string whyFailed(Hidden hidden) const;
   std::string newestCheckpoint() const;
   std::string waitForFolder() const;
-  std::string checkBegin() const;
+  std::string checkBegin();
   std::string prepareRestart();
   void tellRestart(int64_t number) const;
   void tellEnd(int64_t restarts) const;
@@ -211,9 +209,12 @@ std::string Supervisor::waitForFolder() const {
 
 /// After the waits for a restart, which may have taken ten minutes. Returns why it would not begin where its line says, or "":
 /// without a checkpoint a program begins again.
-std::string Supervisor::checkBegin() const {
+std::string Supervisor::checkBegin() {
   std::string problem = waitForFolder();
-  if (!problem.empty() || resumesFrom.empty() || !newestCheckpoint().empty())
+  std::string newest = problem.empty() && !resumesFrom.empty() ? newestCheckpoint() : "";
+  if (!newest.empty())
+    resumesFrom = newest;
+  if (!problem.empty() || resumesFrom.empty() || !newest.empty())
     return problem;
   return "is not started again: --checkpoint: '" + words.folder + "' has lost " + resumesFrom +
          ", and has no other checkpoint";
@@ -240,7 +241,11 @@ std::string Supervisor::prepareRestart() {
     problem = starts.checkUnchanged();
     mustNotGoOn = !problem.empty();
   }
-  return problem.empty() ? "" : "cannot be started again: " + problem;
+  if (!problem.empty())
+    return "cannot be started again: " + problem;
+  problem = checkBegin();
+  mustNotGoOn = !problem.empty();
+  return problem;
 }
 
 /// Prints why a run is started again, how, when, and from which checkpoint.
