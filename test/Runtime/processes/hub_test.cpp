@@ -47,15 +47,30 @@ TEST(Succession, AsksAllRanksAtOnce) {
   EXPECT_EQ(said[1].kind, FrameKind::Over);
 }
 
+/// A hub, and the frames that it sends rank 0.
+struct HubOfTest {
+  explicit HubOfTest(std::vector<Peer> peers)
+      : hub(std::move(peers), 1, [this](int rank, const Frame &frame) {
+          if (rank == 0)
+            sent.push_back(frame);
+        }) {}
+  /// Lets ten seconds pass, or as long as no lost rank ends the run. Returns why it ends, or "".
+  std::string endByLostRank(Clock::time_point now) {
+    for (int i = 0; i < 100; ++i, hub.tick(now += std::chrono::milliseconds(100)))
+      if (!sent.empty() && sent.back().kind == FrameKind::EndByLostRank)
+        return sent.back().text;
+    return "";
+  }
+  std::vector<Frame> sent;
+  Hub hub;
+};
+
 /// While files are read, a gather waits for longer than the time-out, and says for how long.
 TEST(Hub, SaysHowLongItHasWaited) {
-  std::vector<Frame> sent;
   std::vector<Peer> peers(4);
   peers[0].name = "rank 0";
-  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
+  HubOfTest test(peers);
+  Hub &hub = test.hub;
   RankPosition reads;
   reads.phase = Phase::SetUp;
   hub.setPosition(&reads);
@@ -65,30 +80,25 @@ TEST(Hub, SaysHowLongItHasWaited) {
   hub.handle(3, {FrameKind::Gather, 1, pack({"weights", ""})}, now);
   for (int second : {1, 3, 1790, 1801, 1802})
     hub.tick(now + std::chrono::seconds(second));
-  ASSERT_FALSE(sent.empty());
-  EXPECT_NE(sent.back().text.find("waited 1800 s at weights for rank 0"), std::string::npos)
-      << sent.back().text;
+  ASSERT_FALSE(test.sent.empty());
+  EXPECT_NE(test.sent.back().text.find("waited 1800 s at weights for rank 0"), std::string::npos)
+      << test.sent.back().text;
 }
 
 /// Of a silent rank whose process is not stopped, rank 0's host alone knows that it is slow.
 TEST(Hub, TellsASlowRankFromAStoppedOne) {
   for (bool isBeside : {true, false}) {
-    std::vector<Frame> sent;
     std::vector<Peer> peers(2);
     peers[1] = {"here", int(getpid()), 0, "127.0.0.1", 1, 1, isBeside};
     peers[1].name = "rank 1";
-    Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-      if (rank == 0)
-        sent.push_back(frame);
-    });
+    HubOfTest test(peers);
+    Hub &hub = test.hub;
     auto now = Clock::now();
     RankPosition position;
     position.beats = 1;
     hub.handle(1, {FrameKind::Alive, 0, imageOf(position)}, now);
-    for (int i = 0; i < 100 && (sent.empty() || sent.back().kind != FrameKind::EndByLostRank); ++i)
-      hub.tick(now += std::chrono::milliseconds(100));
-    ASSERT_FALSE(sent.empty());
-    const std::string &text = sent.back().text;
+    std::string text = test.endByLostRank(now);
+    ASSERT_FALSE(text.empty());
     EXPECT_EQ(text.find("is slow: its process runs") != std::string::npos, isBeside) << text;
     EXPECT_EQ(text.find("has stopped") != std::string::npos, !isBeside) << text;
   }
@@ -96,13 +106,10 @@ TEST(Hub, TellsASlowRankFromAStoppedOne) {
 
 /// A rank may die before its first heartbeat since others see its position.
 TEST(Hub, SaysWhereADeadRankWas) {
-  std::vector<Frame> sent;
   std::vector<Peer> peers(2);
   peers[1].name = "rank 1";
-  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
+  HubOfTest test(peers);
+  Hub &hub = test.hub;
   RankPosition old, shared;
   old.beats = 1;
   old.phase = Phase::SetUp;
@@ -112,47 +119,40 @@ TEST(Hub, SaysWhereADeadRankWas) {
   shared.phase = Phase::Step;
   shared.step = 7;
   hub.closed(1, now);
-  for (int i = 0; i < 100 && (sent.empty() || sent.back().kind != FrameKind::EndByLostRank); ++i)
-    hub.tick(now += std::chrono::milliseconds(100));
-  ASSERT_FALSE(sent.empty());
-  EXPECT_NE(sent.back().text.find("died; it was in step 7"), std::string::npos) << sent.back().text;
+  std::string text = test.endByLostRank(now);
+  ASSERT_FALSE(text.empty());
+  EXPECT_NE(text.find("died; it was in step 7"), std::string::npos) << text;
 }
 
 TEST(Hub, NamesFewOfManyThatWait) {
-  std::vector<Frame> sent;
   std::vector<Peer> peers(30);
   for (size_t r = 0; r < peers.size(); ++r)
     peers[r].name = "rank " + std::to_string(r);
-  Hub hub(peers, 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
+  HubOfTest test(peers);
+  Hub &hub = test.hub;
   auto now = Clock::now();
   hub.closed(7, now);
   hub.tick(now += std::chrono::milliseconds(100));
   for (int rank = 0; rank < 30; ++rank)
     if (rank != 7)
       hub.handle(rank, {FrameKind::Answer, 0, "waits"}, now);
-  ASSERT_EQ(sent.back().kind, FrameKind::EndByLostRank);
+  ASSERT_EQ(test.sent.back().kind, FrameKind::EndByLostRank);
   std::string more = "; " + std::to_string(29 - kNamedWaiters) + " more ranks wait";
-  EXPECT_NE(sent.back().text.find(more), std::string::npos) << sent.back().text;
+  EXPECT_NE(test.sent.back().text.find(more), std::string::npos) << test.sent.back().text;
 }
 
 TEST(Hub, SaysWhichRanksHaveEnded) {
-  std::vector<Frame> sent;
-  Hub hub(std::vector<Peer>(4), 1, [&](int rank, const Frame &frame) {
-    if (rank == 0)
-      sent.push_back(frame);
-  });
+  HubOfTest test(std::vector<Peer>(4));
+  Hub &hub = test.hub;
   auto now = Clock::now();
   hub.handle(1, {FrameKind::Goodbye, 0, ""}, now);
   hub.handle(3, {FrameKind::Goodbye, 0, ""}, now);
   hub.handle(0, {FrameKind::Gather, 1, pack({"the end", ""})}, now);
   hub.tick(now + std::chrono::seconds(1));
-  ASSERT_EQ(sent.back().kind, FrameKind::End);
-  EXPECT_NE(sent.back().text.find("waits at the end for ranks 1, 3, which have ended"),
+  ASSERT_EQ(test.sent.back().kind, FrameKind::End);
+  EXPECT_NE(test.sent.back().text.find("waits at the end for ranks 1, 3, which have ended"),
             std::string::npos)
-      << sent.back().text;
+      << test.sent.back().text;
 }
 
 TEST(Wire, TextsThatAreNotWhatPackMakesAreErrors) {
