@@ -110,10 +110,11 @@ void openSession(Session &session, const World &world, const Program &program) {
   world.check(program);
   session.seed = options.seed.value_or(1);
   session.shuffle = options.shuffle.value_or(true);
-  session.checkpoints = contentsOf(options.checkpoint);
+  bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;
+  if (saves)
+    session.checkpoints = contentsOf(options.checkpoint);
   if (options.resumeIfThere)
     options.resume = hasCheckpoint(options.checkpoint);
-  bool saves = !options.checkpoint.empty() && options.steps.value_or(0) > 0;
   if (saves && !options.resume && !options.overwrite)
     checkNoCheckpoint(program, options.checkpoint); // in each process, before any can save
   if (options.resume)

@@ -16,7 +16,7 @@ namespace partita_rt {
 /// Read-only once ranks run.
 struct Session {
   RunOptions options;
-  FolderContents checkpoints;            ///< in the folder for checkpoints, before any was read
+  FolderContents checkpoints; ///< of a run that saves: in its folder, before any was read
   std::vector<ResumePoint> resumePoints; ///< the newest first; all but the first for damage
   uint64_t seed = 1;
   bool shuffle = true;      ///< applies to the training data

@@ -32,8 +32,8 @@ void SharedPages::open(int rank, const std::string &text, const std::string &mac
   if (fields[0] != machine)
     return;
   processes::Socket file(::open(fields[1].c_str(), O_RDWR | O_CLOEXEC));
-  struct stat
-      status; // of a shorter file, or of something else, which has that number in this PID namespace
+  // In this PID namespace the number may be that of a shorter file, or of something else.
+  struct stat status;
   if (!file.isOpen() || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_size != bytes)
     return;

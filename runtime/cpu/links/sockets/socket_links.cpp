@@ -8,13 +8,13 @@
 #include "cpu/links/sockets/streams.h"
 #include "cpu/watch/deaths.h"
 #include "partita_rt/machine.h"
-#include "partita_rt/open_files.h"
 #include "partita_rt/timeout.h"
 #include "processes/hub.h"
 
 #include <algorithm>
 #include <new>
 #include <optional>
+#include <sys/resource.h>
 
 namespace partita_rt {
 
@@ -69,7 +69,11 @@ public:
   SocketLinks(const processes::LaunchEnvironment &environment, const Program &program)
       : streams(environment.ranks), own(environment, program), program(program),
         address(environment.address) {
-    allowManyFiles(); // one for each connection
+    rlimit files; // one for each connection
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+      files.rlim_cur = files.rlim_max;
+      setrlimit(RLIMIT_NOFILE, &files);
+    }
   }
   int rank() const override { return own.rendezvous.rank(); }
   int ranks() const override { return own.rendezvous.ranks(); }
