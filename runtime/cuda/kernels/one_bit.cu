@@ -371,11 +371,7 @@ struct MeanOfSum {
 
 __global__ void setFactors(float *ofSums, float *ofGradients, float *typical, const float *factor,
                            const float *t, Scalar beta, ExactSteps exact) {
-  ClipFactors next =
-      clipFactorsOf(double(*factor), double(*typical), double(*t), beta.read(), exact);
-  *ofSums = float(next.ofSums);
-  *ofGradients = float(next.ofGradients);
-  *typical = float(next.typical);
+  writeClipFactors(ofSums, ofGradients, typical, *factor, *t, beta.read(), exact);
 }
 
 } // namespace

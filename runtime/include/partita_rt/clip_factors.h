@@ -11,12 +11,12 @@
 namespace partita_rt {
 
 struct ClipFactors {
-  double
-      ofSums; ///< of what a compressed sum yields: the factor that clips in exact steps; 1 in all others, whose sums are of scaled terms
-  double
-      ofGradients; ///< of a gradient: in all other steps, in which nobody knows the norm of the gradients' sum, `typical`
-  double
-      typical; ///< the root of the factor's mean square in the exact steps so far; 1 before the first
+  /// Of what a compressed sum yields: the factor that clips in exact steps; 1 in all others, whose sums are of scaled terms.
+  double ofSums;
+  /// Of a gradient: the same in exact steps; `typical` in all others, in which nobody knows the norm of the gradients' sum.
+  double ofGradients;
+  /// The root of the factor's mean square in the exact steps so far; 1 before the first.
+  double typical;
 };
 
 /// Returns the factors of step `t` from the factor that clips its gradients, and what was typical before. The mean is the variance's, which keeps `beta`
@@ -29,6 +29,16 @@ PARTITA_RT_HOST_DEVICE inline ClipFactors clipFactorsOf(double factor, double ty
   double steps = double(exact.countUntil(int64_t(t))),
          weight = (1 - beta) / (1 - std::pow(beta, steps)), square = typical * typical;
   return {factor, factor, std::sqrt(square + weight * (factor * factor - square))};
+}
+
+/// What kernels do: writes the factors of step `t`; `typical` is kept for the next one.
+PARTITA_RT_HOST_DEVICE inline void writeClipFactors(float *ofSums, float *ofGradients,
+                                                    float *typical, float factor, float t,
+                                                    double beta, const ExactSteps &exact) {
+  ClipFactors next = clipFactorsOf(double(factor), double(*typical), double(t), beta, exact);
+  *ofSums = float(next.ofSums);
+  *ofGradients = float(next.ofGradients);
+  *typical = float(next.typical);
 }
 
 } // namespace partita_rt

@@ -12,6 +12,8 @@ namespace partita_rt::int8_blocks {
 
 /// The largest stored number. -128 is not used: zero stays zero, and x and -x have the same magnitude.
 constexpr int kMost = 127;
+/// The elements of a block, at least: with the scale of a smaller one it would have no fewer bytes than in bfloat16.
+constexpr int kLeastBlock = 8;
 /// A block whose max is below this is zero: neither its scale nor the inverse would be a normal float.
 constexpr float kLeast = 127 * 1.17549435e-38f;
 

@@ -47,10 +47,7 @@ void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale,
 /// The factors of step `t` (clip_factors.h), of which `typical` is kept for the next one.
 inline void oneBitClip(float *ofSums, float *ofGradients, float *typical, float factor, float t,
                        double beta, ExactSteps exact) {
-  ClipFactors next = clipFactorsOf(double(factor), double(*typical), double(t), beta, exact);
-  *ofSums = float(next.ofSums);
-  *ofGradients = float(next.ofGradients);
-  *typical = float(next.typical);
+  writeClipFactors(ofSums, ofGradients, typical, factor, t, beta, exact);
 }
 
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
