@@ -177,14 +177,13 @@ SmallVector<CallArgument> OneBitMeanOp::getCallArguments(const Target &target) {
 
 /// Prints oneBitClip(sums, gradients, typical, *factor, *t, rank.hyper.beta2, {10, 0}).
 SmallVector<CallArgument> OneBitClipOp::getCallArguments(const Target &target) {
-  partita_rt::ExactSteps exact = getExact();
   return {getOfSums(),
           getOfGradients(),
           getTypical(),
           CallArgument(target.scalar(1), getFactor()),
           CallArgument(target.scalar(1), getT()),
           target.hyper("beta2", getBetaAttr()),
-          "{{" + std::to_string(exact.until) + ", " + std::to_string(exact.doubling) + "}"};
+          stepsText(getExact())};
 }
 
 //===------------------------------------------------------------------------------------------===//

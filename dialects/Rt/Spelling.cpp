@@ -109,6 +109,10 @@ CallArgument argument::filling(const APFloat &mean, const APFloat &deviation) {
          (mean.isZero() ? "" : ", " + center) + ")";
 }
 
+std::string rt::stepsText(partita_rt::ExactSteps exact) {
+  return "{{" + std::to_string(exact.until) + ", " + std::to_string(exact.doubling) + "}";
+}
+
 std::string argument::numbered(Operation *op, StringRef attribute) {
   if (std::string column = columnText(op, attribute); !column.empty())
     return column;

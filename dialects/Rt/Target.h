@@ -128,6 +128,9 @@ protected:
   virtual std::string elementNumber(int64_t elements, bool hasFirst) const = 0;
 };
 
+/// An initializer, {10, 0}, as the text of a CallArgument has it: with the opening brace twice.
+std::string stepsText(partita_rt::ExactSteps exact);
+
 } // namespace partita::rt
 
 #endif // PARTITA_DIALECTS_RT_TARGET_H

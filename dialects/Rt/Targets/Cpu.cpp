@@ -54,9 +54,7 @@ public:
     return "tensorRows(" + table + ", " + first + ", " + std::to_string(count) + ")";
   }
   CallArgument exactStep(Value t, partita_rt::ExactSteps exact) const override {
-    return {"ExactSteps{{" + std::to_string(exact.until) + ", " + std::to_string(exact.doubling) +
-                "}.contains(*{})",
-            t};
+    return {"ExactSteps" + stepsText(exact) + ".contains(*{})", t};
   }
   CallArgument reported(StringRef) const override { return "rank"; }
   std::string scalar(double factor) const override {

@@ -66,8 +66,7 @@ public:
   }
   /// The number is on the GPU, and the rank knows it too.
   CallArgument exactStep(Value, partita_rt::ExactSteps exact) const override {
-    return "stepIsExact(rank, {{" + std::to_string(exact.until) + ", " +
-           std::to_string(exact.doubling) + "})";
+    return "stepIsExact(rank, " + stepsText(exact) + ")";
   }
   CallArgument reported(StringRef field) const override {
     return ("&rank.device->report->" + field).str();
