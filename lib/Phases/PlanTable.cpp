@@ -2,6 +2,7 @@
 
 #include "partita/Phases/Plan.h"
 #include "runtime/include/partita_rt/int4_chunks.h"
+#include "runtime/include/partita_rt/int8_blocks.h"
 #include "runtime/include/partita_rt/lr_schedule_text.h"
 
 using namespace partita;
@@ -73,7 +74,8 @@ static constexpr PlanOption kOptions[] = {
      "from stage 1 on, send gradients of matrices in 4 bits with a scale per block, by an all-to-all to the ranks that "
      "sum them, within groups first (ZeRO++'s qgZ)",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
-    {"quantization-block", PlanOption::Integer, "N", "256", 8, 1 << 20,
+    {"quantization-block", PlanOption::Integer, "N", "256", partita_rt::int8_blocks::kLeastBlock,
+     1 << 20,
      "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension, if that is 8 or more",
      /*unpartitioned=*/nullptr},
     {"gradient-quantization-block", PlanOption::Integer, "N", "64", partita_rt::int4_chunks::kWord,

@@ -93,8 +93,8 @@ struct RunPhase : PassWrapper<RunPhase, OperationPass<ModuleOp>> {
     std::string problem = joinPlans(plan, earlier, index);
     StringRef key = train::TrainDialect::kPlan;
     if (problem.empty() && (index == 0 || module->hasAttr(key))) {
-      if (std::optional<PlanProblem> ineffective = plan.findProblem())
-        problem = ineffective->option.str() + ": " + ineffective->reason;
+      if (std::optional<PlanProblem> found = plan.findProblem())
+        problem = found->option.str() + ": " + found->reason;
       else
         module->setAttr(key, plan.toAttribute(&getContext()));
     }

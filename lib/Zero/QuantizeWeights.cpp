@@ -8,6 +8,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "partita/Analysis/Parameters.h"
 #include "partita/Zero/Passes.h"
+#include "runtime/include/partita_rt/int8_blocks.h"
 #include "llvm/ADT/bit.h"
 
 namespace partita {
@@ -17,11 +18,9 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using partita_rt::int8_blocks::kLeastBlock;
 
 namespace {
-
-/// With a scale for fewer elements, a block has no fewer bytes than in bfloat16.
-constexpr int64_t kLeast = 8;
 
 struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuantizeWeights> {
   using ZeroQuantizeWeightsPassBase::ZeroQuantizeWeightsPassBase;
@@ -29,9 +28,9 @@ struct ZeroQuantizeWeights : partita::impl::ZeroQuantizeWeightsPassBase<ZeroQuan
   void runOnOperation() override {
     if (!on)
       return;
-    if (block < kLeast) {
+    if (block < kLeastBlock) {
       getOperation().emitError() << "block=" << block.getValue() << ", expected at least "
-                                 << kLeast;
+                                 << kLeastBlock;
       return signalPassFailure();
     }
     auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
@@ -73,9 +72,9 @@ private:
       return 0;
     int64_t last = type.getShape().back();
     auto fits = static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(block)));
-    while (fits >= kLeast && last % fits != 0)
+    while (fits >= kLeastBlock && last % fits != 0)
       fits /= 2;
-    return fits >= kLeast ? fits : 0;
+    return fits >= kLeastBlock ? fits : 0;
   }
 };
 

@@ -38,8 +38,8 @@ bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase,
     session.fail("--" + problem);
     return false;
   }
-  if (std::optional<PlanProblem> ineffective = plan.findProblem()) {
-    session.fail(ineffective->text());
+  if (std::optional<PlanProblem> found = plan.findProblem()) {
+    session.fail(found->text());
     return false;
   }
   module->setAttr(train::TrainDialect::kPlan, plan.toAttribute(module.getContext()));

@@ -50,16 +50,13 @@ static constexpr int kLooksAtLauncher = 4;
 /// Polls between two looks before a launcher's first rank is seen.
 static constexpr int kPollsPerFirstLook = 2;
 
-/// Does a status say that a command cannot be started?
-static bool isNoCommand(int status) { return status == 126 || status == 127; }
-
-/// Does a status say so, or which signal has ended it? Without a rank on this host, mpirun's own errors look like the rarer
+/// Does a status say that a command cannot be started, or which signal has ended it? Without a rank on this host, mpirun's own errors look like the rarer
 /// signals: it ends with 132, 134 or 135 where a command or a folder does not exist.
 static bool explains(int status, bool hadRanks) {
   int signal = partita_rt::signalIn(status);
   bool isLikely =
       hadRanks || signal == SIGKILL || signal == SIGSEGV || partita_rt::isEndingSignal(signal);
-  return isNoCommand(status) || (signal && isLikely);
+  return status == 126 || status == 127 || (signal && isLikely);
 }
 
 /// Returns a free port of this host, or -1. If another process takes it before rank 0 does, rank 0
@@ -166,10 +163,11 @@ public:
     readMarks();
     bool hadRanks = !isLauncher || launched->haveBeen() || outcome.hasTrained ||
                     outcome.said != RanksSaid::Nothing;
-    bool isFailure = outcome.status != 0 && !explains(outcome.status, hadRanks);
+    bool isExplained = explains(outcome.status, hadRanks);
     outcome.isLauncher = isLauncher;
-    outcome.isUnexplained = isLauncher && isFailure && !saidWhyNotRun(outcome.said);
-    if (!hadRanks && !explains(outcome.status, hadRanks))
+    outcome.isUnexplained =
+        isLauncher && outcome.status != 0 && !isExplained && !saidWhyNotRun(outcome.said);
+    if (!hadRanks && !isExplained)
       outcome.said = RanksSaid::NeverRan;
     return outcome;
   }

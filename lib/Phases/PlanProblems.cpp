@@ -1,4 +1,4 @@
-//===- Ineffective.cpp - options that a plan leaves without effect or refuses -----------------===//
+//===- PlanProblems.cpp - options that a plan leaves without effect or refuses ----------------===//
 //
 // An option that is given and does nothing is an error: one row says which option, and what leaves
 // it without effect. So is one that sums with a bit per element do not go with.
@@ -52,6 +52,11 @@ static bool lacks(const Plan &plan, StringRef name) {
   return found && !llvm::is_contained(found->scalars, name) &&
          llvm::none_of(found->hyperparameters, [&](auto &each) { return each.name == name; });
 }
+/// Is it an optimizer whose ratio, if it has one, is never frozen?
+static bool freezesNoRatio(const Plan &plan) {
+  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
+  return row && !row->freezesRatio;
+}
 static constexpr Idle kNoMoments = {
     [](const Plan &plan) { return lacks(plan, train::OptimizerInterface::kBeta1); },
     "with this --optimizer, which has no moments that decay"};
@@ -90,11 +95,7 @@ static constexpr Idle kNotLamb = {[](const Plan &plan) { return lacks(plan, "rat
 static constexpr Idle kNotOneBit = {
     [](const Plan &plan) { return lacks(plan, "freeze"); },
     "with this --optimizer, which is neither onebit-adam nor onebit-lamb"};
-static constexpr Idle kNotOneBitLamb = {[](const Plan &plan) {
-                                          const train::OptimizerRow *row =
-                                              optimizerNamed(plan.get("optimizer"));
-                                          return row && !row->freezesRatio;
-                                        },
+static constexpr Idle kNotOneBitLamb = {freezesNoRatio,
                                         "with this --optimizer, which is not onebit-lamb"};
 static constexpr Idle kNotZeroOne = {[](const Plan &plan) { return lacks(plan, "var_freeze"); },
                                      "with this --optimizer, which is not zero-one-adam"};
