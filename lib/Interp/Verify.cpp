@@ -6,9 +6,9 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
+#include "lib/Interp/ComparedProgram.h"
 #include "lib/Interp/Execution.h"
 #include "lib/Interp/Undecided.h"
-#include "partita/Interp/Stages.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -20,8 +20,6 @@ using namespace partita;
 using namespace partita::interp;
 
 namespace {
-
-using Named = std::map<std::string, Tensor>;
 
 /// max |a - b|; infinite where shapes differ or a number is not finite on one side alone.
 double distance(const Tensor &a, const Tensor &b) {
@@ -99,123 +97,11 @@ private:
   std::map<std::pair<std::string, std::string>, double> worst;
 };
 
-/// NaN is the same as NaN: that the whole program computes it is reported where it is compared.
-bool isSame(const Tensor &a, const Tensor &b) {
-  if (a.shape != b.shape || a.isReal != b.isReal)
-    return false;
-  return llvm::all_of(llvm::seq<int64_t>(0, a.size()), [&](int64_t i) {
-    double x = a.number(i), y = b.number(i);
-    return x == y || (std::isnan(x) && std::isnan(y));
-  });
-}
-
-/// One program, perhaps of several pipeline stages: its values by name.
-struct Side {
-  explicit Side(StageInterpreter program, ModuleOp module)
-      : program(std::move(program)), theModule(module) {}
-
-  static FailureOr<Side> of(ModuleOp module, const VerifyOptions &options) {
-    // As transports may: no send is complete before its receive has begun.
-    auto program = StageInterpreter::create(module, options.interpreter, /*blockingSends=*/true);
-    return failed(program) ? FailureOr<Side>() : Side(std::move(*program), module);
-  }
-
-  ModuleOp module() { return theModule; }
-  /// Of a program that is not cut into stages.
-  Interpreter &interpreter() { return program.stages.front(); }
-  void setStep(int64_t step) {
-    for (Interpreter &stage : program.stages)
-      stage.options.stepNumber = step;
-  }
-  LogicalResult initialize(const InitialValues &values) {
-    return success(llvm::all_of(program.stages, [&](Interpreter &stage) {
-      return succeeded(interp::initialize(stage, values));
-    }));
-  }
-
-  /// The first stage's: all have the same arguments.
-  func::FuncOp function(train::EntryPoint entry) {
-    return train::lookup<func::FuncOp>(interpreter().module(), entry);
-  }
-  bool has(train::EntryPoint entry) { return static_cast<bool>(function(entry)); }
-
-  FailureOr<Named> call(train::EntryPoint entry, ArrayRef<Tensor> inputs) {
-    auto results = program.call(function(entry).getName(),
-                                std::vector(program.stages.size(), SmallVector<Tensor>(inputs)));
-    if (failed(results))
-      return failure();
-    Named named;
-    for (auto [stage, list] : llvm::zip(program.stages, *results)) {
-      auto own = train::lookup<func::FuncOp>(stage.module(), entry);
-      for (auto [i, result] : llvm::enumerate(list)) {
-        auto number = own.getResultAttrOfType<IntegerAttr>(i, pipe::PipeDialect::kResult);
-        std::string name = train::nameOf(entry).str() + "#" +
-                           std::to_string(number ? number.getInt() : static_cast<int64_t>(i));
-        if (failed(add(named, name, std::move(result), own)))
-          return failure();
-      }
-    }
-    return named;
-  }
-
-  /// Of all stages; of a parameter that several have once.
-  FailureOr<Named> gradients() {
-    Named named;
-    for (Interpreter &stage : program.stages)
-      for (auto &[name, gradient] : stage.gradients())
-        if (failed(add(named, name, gradient, stage.module())))
-          return failure();
-    return named;
-  }
-
-  /// Parameters, or states that are no masters, by their names.
-  template <typename Op> FailureOr<Named> symbols() {
-    return collect<Op>([](Op op) { return isMaster(op) ? StringRef() : op.getSymName(); });
-  }
-
-  /// Masters, by their parameters' names.
-  FailureOr<Named> masters() {
-    return collect<train::StateOp>(
-        [](train::StateOp state) { return state.isMaster() ? *state.getOf() : StringRef(); });
-  }
-
-  StageInterpreter program;
-
-private:
-  /// What several stages have must be the same on each.
-  static LogicalResult add(Named &named, const std::string &name, Tensor value, Operation *at) {
-    auto [known, isNew] = named.try_emplace(name, std::move(value));
-    if (isNew || isSame(known->second, value))
-      return success();
-    return at->emitError() << "stage " << pipe::stageOf(at).value_or(0) << " has another value of '"
-                           << name << "' than a stage before it";
-  }
-
-  /// By the names that `nameOf` gives them; without those that it gives none.
-  template <typename Op> FailureOr<Named> collect(llvm::function_ref<StringRef(Op)> nameOf) {
-    Named named;
-    for (Interpreter &stage : program.stages)
-      for (auto op : stage.module().getOps<Op>()) {
-        StringRef name = nameOf(op);
-        if (name.empty())
-          continue;
-        auto value = stage.parameter(op.getSymName());
-        if (failed(value) || failed(add(named, name.str(), std::move(*value), op)))
-          return failure();
-      }
-    return named;
-  }
-
-  static bool isMaster(train::StateOp state) { return state.isMaster(); }
-  static bool isMaster(train::ParameterOp) { return false; }
-
-  ModuleOp theModule;
-};
-
 } // namespace
 
-static LogicalResult compareCall(Comparison &comparison, Side &full, Side &partitioned,
-                                 train::EntryPoint entry, uint64_t seed, double *loss = nullptr) {
+static LogicalResult compareCall(Comparison &comparison, ComparedProgram &full,
+                                 ComparedProgram &partitioned, train::EntryPoint entry,
+                                 uint64_t seed, double *loss = nullptr) {
   auto inputs = modelInputs(full.function(entry), seed);
   if (failed(inputs))
     return failure();
@@ -241,24 +127,24 @@ static bool isOfCompressedSum(train::StateOp state) {
          state.getSymName() == par::OneBitClipOp::kState;
 }
 
-template <typename Op>
-static LogicalResult compareSymbols(Comparison &comparison, Side &full, Side &partitioned,
-                                    StringRef kind) {
-  auto b = full.symbols<Op>(), a = partitioned.symbols<Op>();
+static LogicalResult compareParameters(Comparison &comparison, ComparedProgram &full,
+                                       ComparedProgram &partitioned) {
+  auto b = full.parameters(), a = partitioned.parameters();
   if (failed(a) || failed(b))
     return failure();
-  return comparison.add(kind, *a, *b);
+  return comparison.add("parameter", *a, *b);
 }
 
 /// The whole program, in 32 bits, has no maxima of 8-bit numbers; nor states of sums that it does not compress.
-static LogicalResult compareStates(Comparison &comparison, Side &full, Side &partitioned) {
-  auto b = full.symbols<train::StateOp>(), a = partitioned.symbols<train::StateOp>();
+static LogicalResult compareStates(Comparison &comparison, ComparedProgram &full,
+                                   ComparedProgram &partitioned) {
+  auto b = full.states(), a = partitioned.states();
   if (failed(a) || failed(b))
     return failure();
   std::string maxima = amp::AmpDialect::kMaxima.str();
   if (b->find(maxima) == b->end())
     a->erase(maxima);
-  for (Interpreter &stage : partitioned.program.stages)
+  for (Interpreter &stage : partitioned.stages())
     for (train::StateOp state : stage.module().getOps<train::StateOp>())
       if (std::string name = state.getSymName().str(); isOfCompressedSum(state) && !b->count(name))
         a->erase(name);
@@ -266,9 +152,10 @@ static LogicalResult compareStates(Comparison &comparison, Side &full, Side &par
 }
 
 /// Without rounding a master is its parameter, which the whole program has in 32 bits.
-static LogicalResult compareMasters(Comparison &comparison, Side &full, Side &partitioned) {
+static LogicalResult compareMasters(Comparison &comparison, ComparedProgram &full,
+                                    ComparedProgram &partitioned) {
   auto masters = partitioned.masters();
-  auto parameters = full.symbols<train::ParameterOp>();
+  auto parameters = full.parameters();
   if (failed(masters) || failed(parameters))
     return failure();
   Named expected;
@@ -278,8 +165,8 @@ static LogicalResult compareMasters(Comparison &comparison, Side &full, Side &pa
 }
 
 /// The functions of inference that both programs have.
-static LogicalResult compareForward(Comparison &comparison, Side &full, Side &partitioned,
-                                    uint64_t seed) {
+static LogicalResult compareForward(Comparison &comparison, ComparedProgram &full,
+                                    ComparedProgram &partitioned, uint64_t seed) {
   for (auto entry : {train::EntryPoint::Forward, train::EntryPoint::EvalStep})
     if (full.has(entry) && partitioned.has(entry) &&
         failed(compareCall(comparison, full, partitioned, entry, seed)))
@@ -288,9 +175,9 @@ static LogicalResult compareForward(Comparison &comparison, Side &full, Side &pa
 }
 
 /// Optimizer steps: their losses, gradients, and what they leave behind.
-static LogicalResult compareTraining(Comparison &comparison, Side &full, Side &partitioned,
-                                     const VerifyOptions &options, Undecided &undecided,
-                                     std::optional<double> &loss) {
+static LogicalResult compareTraining(Comparison &comparison, ComparedProgram &full,
+                                     ComparedProgram &partitioned, const VerifyOptions &options,
+                                     Undecided &undecided, std::optional<double> &loss) {
   loss = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
     full.setStep(step + 1);
@@ -306,13 +193,12 @@ static LogicalResult compareTraining(Comparison &comparison, Side &full, Side &p
              << "the entry point '" << train::nameOf(train::EntryPoint::TrainStep)
              << "' updates no parameter";
     if (failed(comparison.add("gradient", *a, *b)) ||
-        failed(undecided.settle(full.interpreter(), partitioned.program.stages)))
+        failed(undecided.settle(full.interpreter(), partitioned.stages())))
       return failure();
   }
-  return success(
-      succeeded(compareSymbols<train::ParameterOp>(comparison, full, partitioned, "parameter")) &&
-      succeeded(compareStates(comparison, full, partitioned)) &&
-      succeeded(compareMasters(comparison, full, partitioned)));
+  return success(succeeded(compareParameters(comparison, full, partitioned)) &&
+                 succeeded(compareStates(comparison, full, partitioned)) &&
+                 succeeded(compareMasters(comparison, full, partitioned)));
 }
 
 /// Bytes of the values of a block that live at once, in double precision, each once however many
@@ -366,14 +252,14 @@ static LogicalResult checkMemory(ModuleOp module) {
 FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp fullModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
-  FailureOr<Side> fullSide = Side::of(fullModule, options),
-                  partitionedSide = Side::of(partitionedModule, options);
+  FailureOr<ComparedProgram> fullSide = ComparedProgram::of(fullModule, options),
+                             partitionedSide = ComparedProgram::of(partitionedModule, options);
   if (failed(fullSide) || failed(partitionedSide))
     return failure();
-  Side &full = *fullSide, &partitioned = *partitionedSide;
+  ComparedProgram &full = *fullSide, &partitioned = *partitionedSide;
   bool trains =
       full.has(train::EntryPoint::TrainStep) || partitioned.has(train::EntryPoint::TrainStep);
-  for (Side *side : {&full, &partitioned}) {
+  for (ComparedProgram *side : {&full, &partitioned}) {
     train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
       return side->module().emitError() << "has no @" << train::nameOf(needed) << " to compare"
