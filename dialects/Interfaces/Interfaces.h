@@ -69,6 +69,8 @@ struct LaterCollectives {
 struct Loss {
   llvm::StringRef what;
   int64_t exactSteps = 0;
+  /// Whether verify knows the algorithm by itself (lib/Interp/OneBitReference.h); without it, its oracle is a program that loses alike.
+  bool hasReference = false;
 };
 
 /// A member of a table's attribute: `true` or `false` (Tables.td).

@@ -69,7 +69,7 @@ std::optional<Loss> OneBitAllReduceOp::getLoss() {
   int64_t steps = exact.doubling == 0 ? exact.until : std::min(exact.until, exact.doubling);
   while (exact.contains(steps + 1))
     ++steps;
-  return Loss{"compressed sums", steps};
+  return Loss{"compressed sums", steps, /*hasReference=*/true};
 }
 
 LogicalResult ExactStepsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,

@@ -287,12 +287,16 @@ LogicalResult Execution::run(Operation *op) {
         return *values.find(value)->second.front();
       })))
     return failure();
+  if (interpreter.beforeOp)
+    interpreter.beforeOp(op, operands);
   if (failed(isLocal ? runLocal(*this, op, operands, results)
                      : kernel->second(*this, op, operands, results)))
     return failure();
   for (auto [result, tensors] : llvm::zip(op->getResults(), results))
     if (rounds(op))
       roundResult(result.getType(), tensors);
+  if (interpreter.afterOp)
+    interpreter.afterOp(op, results);
   SmallVector<const Tensor *> ofRank0;
   for (const RankTensors &tensors : results)
     ofRank0.push_back(tensors.empty() ? nullptr : tensors.front().get());

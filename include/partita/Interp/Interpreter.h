@@ -20,6 +20,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "partita/Interp/InitialValues.h"
 #include "partita/Interp/Tensor.h"
+#include <functional>
 #include <map>
 #include <string>
 
@@ -77,6 +78,11 @@ public:
   };
   /// Returns the updates of the last call by their parameters' names, for a program of one rank.
   const std::map<std::string, Update> &updates() const { return theUpdates; }
+
+  /// Called, if set, with the operands of each op before it runs.
+  std::function<void(mlir::Operation *, llvm::ArrayRef<RankTensors>)> beforeOp;
+  /// Called, if set, with what an op has computed, which it may replace.
+  std::function<void(mlir::Operation *, llvm::MutableArrayRef<RankTensors>)> afterOp;
 
   /// The stage, while all stages run (Stages.h); else null.
   Exchange *exchange = nullptr;

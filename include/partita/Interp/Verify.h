@@ -11,6 +11,9 @@
 // gradients equal in double precision give; the next step starts from the unpartitioned program's
 // element.
 //
+// Where sums have a bit per element, the oracle is the published algorithm, applied to the ranks' terms of the
+// unpartitioned program's gradient.
+//
 //===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_INTERP_VERIFY_H
@@ -25,6 +28,9 @@ struct VerifyOptions {
   uint64_t seed = 1; ///< of tokens and labels
   int64_t steps = 1; ///< optimizer steps, each on new tokens
   double tolerance = 1e-10;
+  /// Whether, where sums have a bit per element, the unpartitioned program goes on with the momenta that the algorithm makes of the ranks' gradients
+  /// (OneBitReference.h). Without it, the two are as far apart as compression takes them.
+  bool followsCompression = true;
   Options interpreter;
 };
 
@@ -37,6 +43,10 @@ struct VerifyReport {
   std::optional<double> loss; ///< of the unpartitioned program, last step; none without @train_step
   /// Elements of all steps that differ because of rounding, and the number of their parameters.
   int64_t undecidedElements = 0, undecidedParameters = 0;
+  /// Elements of all steps that compressed sums send as a sign that rounding decides, and the number of their parameters.
+  int64_t followedElements = 0, followedParameters = 0;
+  /// Euclidean norms over all parameters after training steps: how far the unpartitioned program's have moved, and how far the other's are from them.
+  double way = 0, apart = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
   /// Prints a table of the `most` worst errors.
   void print(llvm::raw_ostream &os, size_t most) const;

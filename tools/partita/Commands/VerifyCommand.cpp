@@ -152,20 +152,30 @@ static std::optional<Loss> lossOf(ModuleOp program) {
 
 /// Says how far a program that loses something on the way is from the exact one, which is no error. `what` is lost in, `oracle` loses the same.
 static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, ModuleOp partitioned,
-                         const interp::VerifyOptions &options) {
+                         interp::VerifyOptions options) {
+  options.followsCompression = false;
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(exact, partitioned, options);
   if (failed(report))
     return false;
-  auto worst =
-      llvm::find_if(report->entries, [](const auto &each) { return each.kind == "parameter"; });
-  if (worst != report->entries.end())
-    llvm::outs() << llvm::formatv(
-        "{0}: after {1}, parameters differ by up to {2:e1} of their max from the exact program's "
-        "('{3}'); what follows compares with {4}:\n",
-        what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
-        worst->error, worst->name, oracle);
+  llvm::outs() << llvm::formatv(
+      "{0}: after {1}, the distance to the exact program's parameters is {2:f1} % of the way that "
+      "these have gone ({3:e1} of {4:e1}, Euclidean norms); what follows compares with {5}:\n",
+      what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
+      report->way > 0 ? 100 * report->apart / report->way : 0, report->apart, report->way, oracle);
   return true;
 }
+
+namespace {
+/// What is compared. The plan rounds nothing where a program is null.
+struct Programs {
+  OwningOpRef<ModuleOp> full, partitioned;
+  std::optional<Loss> loss; ///< of the partitioned program
+  /// What rounds gradients in 4 bits is compared with a program that rounds alike; where a rank's terms are rounded is known once gradients are
+  /// scattered. That program is partitioned too, so the partitioning itself is compared without the rounding.
+  OwningOpRef<ModuleOp> rounding, summedExactly;
+  OwningOpRef<ModuleOp> exactWeights; ///< for one rank, with weights that are not rounded to 8 bits
+};
+} // namespace
 
 /// Compiles the model with weights that are not rounded to 8 bits, for one rank. Null if the plan rounds none, or if the model given is rounded already.
 static OwningOpRef<ModuleOp> withExactWeights(Session &session, ModuleOp model, Plan plan) {
@@ -175,6 +185,52 @@ static OwningOpRef<ModuleOp> withExactWeights(Session &session, ModuleOp model, 
     plan.set(name, Plan().get(name));
   OwningOpRef<ModuleOp> exact = model.clone();
   return compileTo(session, *exact, plan, "optimize") ? std::move(exact) : OwningOpRef<ModuleOp>();
+}
+
+/// Compiles what a plan with 4-bit gradients is compared with.
+static bool compileRounding(Session &session, const VerifyCommandOptions &o, Programs &programs) {
+  programs.rounding = programs.full->clone();
+  programs.summedExactly = programs.full->clone();
+  Plan rounding = o.plan, plan = o.plan;
+  plan.set("zero-quantized-gradients", "false");
+  auto reset = [&](StringRef option) { plan.set(option, findPlanOption(option)->initial); };
+  reset("gradient-quantization-block"); // without effect now
+  if (plan.get("zero-quantized-weights") != "true")
+    reset("keep-exact");
+  return compileTo(session, *programs.rounding, rounding, "states") &&
+         compileTo(session, *programs.summedExactly, plan, "states");
+}
+
+/// Compiles MODEL for one rank and partitioned. None after an error.
+static std::optional<Programs> compileAll(Session &session, VerifyCommandOptions &o) {
+  Programs programs;
+  programs.full = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
+  int first = programs.full ? nextPhase(*programs.full) : -1;
+  if (first < 0)
+    return std::nullopt;
+  if (first > phaseIndex("partition")) {
+    session.fail(o.model +
+                 ": is past phase 'partition'; verify needs the program as it was before");
+    return std::nullopt;
+  }
+  programs.partitioned = loadPartitioned(session, o, *programs.full);
+  if (!programs.partitioned || !compileTo(session, *programs.partitioned, o.plan, o.lastPhase) ||
+      !canBeLowered(*programs.partitioned, o.plan, o.lastPhase))
+    return std::nullopt;
+  session.tellGuesses(*programs.partitioned, o.plan);
+  if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32") {
+    session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
+    return std::nullopt;
+  }
+  programs.loss = lossOf(*programs.partitioned);
+  if (programs.loss && !programs.loss->hasReference && !compileRounding(session, o, programs))
+    return std::nullopt;
+  Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
+  unpartitioned.setUnpartitioned();
+  programs.exactWeights = withExactWeights(session, *programs.full, unpartitioned);
+  if (!compileTo(session, *programs.full, unpartitioned, "optimize") || session.hasFailed())
+    return std::nullopt;
+  return programs;
 }
 
 /// The exit code if the programs differ; 1 is for all other errors.
@@ -207,6 +263,32 @@ static int compare(Session &session, const VerifyCommandOptions &o, ModuleOp ora
   return kDiffers;
 }
 
+/// Returns the exit code.
+static int compareAll(Session &session, const VerifyCommandOptions &o, Programs &programs,
+                      const interp::VerifyOptions &options) {
+  ModuleOp full = *programs.full, partitioned = *programs.partitioned;
+  std::optional<Loss> loss = programs.loss;
+  if (programs.exactWeights &&
+      !tellDistance("weights in 8 bits", "the program that rounds them", *programs.exactWeights,
+                    programs.rounding ? full : partitioned, options))
+    return 1;
+  if (programs.rounding) {
+    llvm::outs() << "with exact gradients, up to phase 'states':\n";
+    if (int code = compare(session, o, full, *programs.summedExactly, options))
+      return code;
+  }
+  bool loses = loss && loss->exactSteps < o.steps;
+  StringRef algorithm = "the algorithm's own arithmetic";
+  if (loses && !tellDistance(loss->what, algorithm, full, partitioned, options))
+    return 1;
+  int code = compare(session, o, programs.rounding ? *programs.rounding : full, partitioned,
+                     options, loses ? algorithm : "the unpartitioned one");
+  if (code == 0 && loss && !loses)
+    llvm::outs() << "only exact steps were compared; compressed ones follow step "
+                 << loss->exactSteps << ": give more --steps, or a shorter warm-up\n";
+  return code;
+}
+
 int partita::tool::verifyMain(Arguments arguments) {
   VerifyCommandOptions o;
   if (std::optional<int> done = parseOptions(arguments, o))
@@ -214,50 +296,9 @@ int partita::tool::verifyMain(Arguments arguments) {
   Session session("verify");
   if (o.warningsAsErrors)
     session.refuseWarnings();
-  OwningOpRef<ModuleOp> full = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
-  if (!full)
+  std::optional<Programs> programs = compileAll(session, o);
+  if (!programs)
     return 1;
-  int first = nextPhase(*full);
-  if (first < 0)
-    return 1;
-  if (first > phaseIndex("partition"))
-    return session.fail(o.model +
-                        ": is past phase 'partition'; verify needs the program as it was before");
-  OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *full);
-  if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase) ||
-      !canBeLowered(*partitioned, o.plan, o.lastPhase))
-    return 1;
-  session.tellGuesses(*partitioned, o.plan);
-  if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
-    return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
-  std::optional<Loss> loss = lossOf(*partitioned);
-  int64_t exactSteps = loss ? std::min<int64_t>(loss->exactSteps, o.steps) : o.steps;
-  OwningOpRef<ModuleOp> algorithm = exactSteps < o.steps ? full->clone() : OwningOpRef<ModuleOp>();
-  if (algorithm && !compileTo(session, *algorithm, o.plan, "optimize"))
-    return 1;
-  // Where a rank's terms are rounded is known once gradients are scattered.
-  bool losesInStates = algorithm && !lossOf(*algorithm);
-  if (losesInStates && !compileTo(session, *algorithm, o.plan, "states"))
-    return 1;
-  // Then the algorithm's program is partitioned too, so the partitioning itself is compared without the rounding.
-  OwningOpRef<ModuleOp> summedExactly;
-  if (losesInStates) {
-    summedExactly = full->clone();
-    Plan plan = o.plan;
-    plan.set("zero-quantized-gradients", "false");
-    auto reset = [&](StringRef option) { plan.set(option, findPlanOption(option)->initial); };
-    reset("gradient-quantization-block"); // without effect now
-    if (plan.get("zero-quantized-weights") != "true")
-      reset("keep-exact");
-    if (!compileTo(session, *summedExactly, plan, "states"))
-      return 1;
-  }
-  Plan unpartitioned = o.plan; // settled with what the partitioned program was compiled with
-  unpartitioned.setUnpartitioned();
-  OwningOpRef<ModuleOp> exact = withExactWeights(session, *full, unpartitioned);
-  if (!compileTo(session, *full, unpartitioned, "optimize") || session.hasFailed())
-    return 1;
-
   interp::VerifyOptions options;
   StringRef folder = llvm::sys::path::parent_path(o.model);
   options.values = {o.from, static_cast<uint64_t>(o.seed), folder.empty() ? "." : folder.str()};
@@ -265,26 +306,5 @@ int partita::tool::verifyMain(Arguments arguments) {
   options.steps = o.steps;
   options.tolerance = o.tolerance;
   options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
-  if (exact && !tellDistance("weights in 8 bits", "the program that rounds them", *exact,
-                             algorithm ? *full : *partitioned, options))
-    return 1;
-  options.steps = exactSteps;
-  if (algorithm && exactSteps > 0)
-    llvm::outs() << "up to step " << exactSteps << ", sums are exact:\n";
-  if (exactSteps > 0)
-    if (int code = compare(session, o, *full, *partitioned, options); code != 0 || !algorithm) {
-      if (code == 0 && loss)
-        llvm::outs() << "only exact steps were compared; compressed ones follow step "
-                     << loss->exactSteps << ": give more --steps, or a shorter warm-up\n";
-      return code;
-    }
-  options.steps = o.steps;
-  if (summedExactly) {
-    llvm::outs() << "with exact gradients, up to phase 'states':\n";
-    if (int code = compare(session, o, *full, *summedExactly, options))
-      return code;
-  }
-  if (!tellDistance(loss->what, "the algorithm's own arithmetic", *full, *partitioned, options))
-    return 1;
-  return compare(session, o, *algorithm, *partitioned, options, "the algorithm's own arithmetic");
+  return compareAll(session, o, *programs, options);
 }
