@@ -168,16 +168,18 @@ defvar OneBitCorrection = ["bias_correction", "0.0", "optional"];
 defvar OneBitCorrections = [Train_Correction<"correction1", "beta1", "t">.pair, Train_Correction<"correction2", "beta2", "updates">.pair];
 defvar OneBitDirection = "(u * correction1) / (sqrt(v * correction2) + epsilon)";
 
-// An element whose variance is 0 after the warm-up has had no gradient so far (an embedding that no sample has used): a momentum that is not 0, as no
-// compressed one is, would be divided by epsilon alone in all later steps, so it counts as 0, on one rank too. Times 0, so that NaN stays NaN.
-// DeepSpeed has users mask such elements.
+// A compressed momentum is never 0: all elements of a chunk have its root mean square. An element without a gradient so far (an embedding that no sample has
+// used) has a variance of 0, and one whose gradient is zero but for rounding (a key's bias) has almost none: divided by its root, the momentum would move it by
+// thousands of steps. So a momentum whose square is more than 2^40 variances counts as 0, on one rank too; Adam's own is at most 53 of them (0.1^2 / 0.001 / (1 - 0.81 / 0.999)
+// with the default betas). Times 0, so that NaN stays NaN. DeepSpeed has users mask such elements.
+defvar OneBitNegligible = "v <= 9.094947017729282e-13 * (m * m)";
 def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["freeze", "100000.0"], ["compressed", "0.0", "optional"],
      OneBitCorrection],
     !listconcat([["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"], ["frozen", "select(t <= freeze, 0.0, 1.0)"],
                  ["averaged", "select(compressed != 0.0, frozen, 0.0)"], ["updates", "select(t <= freeze, t, freeze)"]], OneBitCorrections),
     [["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["v", "select(frozen != 0.0, v, v + keep2 * (g * g - v))"],
-     ["u", "select(frozen != 0.0, select(v == 0.0, 0.0 * m, m), m)"], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"],
+     ["u", !strconcat("select(frozen != 0.0, select(", OneBitNegligible, ", 0.0 * m, m), m)")], ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"],
     summed = OneBitSummed, exact = ["freeze"]> {
   let summary = "1-bit Adam: Adam whose variance stays after `freeze` steps, and whose momenta are then averaged with a bit per element";
   let description = [{
@@ -186,7 +188,7 @@ def Train_OneBitAdamOp : Train_Optimizer<"onebit_adam", ["m", "v"],
   }];
 }
 
-// As above, an element moves by its decay alone until a gradient has updated its variance.
+// As above, an element moves by its decay alone until gradients have updated its variance.
 def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
     [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["var_freeze", "100000.0"], ["var_update_scaler", "16.0"],
      ["compressed", "0.0", "optional"], OneBitCorrection],
@@ -194,7 +196,7 @@ def Train_ZeroOneAdamOp : Train_Optimizer<"zero_one_adam", ["m", "v"],
      ["averaged", "select(compressed != 0.0, 1.0 - fresh, 0.0)"], ["updates", "exact_steps(select(t <= var_freeze, t, var_freeze), var_update_scaler)"]],
                 OneBitCorrections),
     [["v", "select(fresh != 0.0, v + keep2 * (g * g - v), v)"],
-     ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", "select(v == 0.0, 0.0 * m, m)"],
+     ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"], ["u", !strconcat("select(", OneBitNegligible, ", 0.0 * m, m)")],
      ["p", !strconcat("p - rate * (", OneBitDirection, " + decay * p)")]], ["rate", "t"],
     summed = OneBitSummed, exact = ["var_freeze", "var_update_scaler"]> {
   let summary = "0/1 Adam: Adam whose variance is updated ever more rarely; in all other steps momenta are averaged with a bit per element";
@@ -213,8 +215,8 @@ def Train_OneBitLambOp : Train_Optimizer<"onebit_lamb", ["m", "v", "fresh"],
      ["averaged", "select(compressed != 0.0, frozen, 0.0)"]],
     [["h", "select(averaged != 0.0, m + (g - m) / keep1, g)"], ["m", "select(averaged != 0.0, g, m + keep1 * (g - m))"],
      ["fresh", "fresh + keep2 * (h * h - fresh)"], ["v", "select(frozen != 0.0, v, fresh)"],
-     ["d", "select(v == 0.0, 0.0 * m, m / (sqrt(v) + epsilon))"], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
-    ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", "select(v == 0.0, 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon))"]],
+     ["d", !strconcat("select(", OneBitNegligible, ", 0.0 * m, m / (sqrt(v) + epsilon))")], ["u", "d + decay * p"], ["p", "p - rate * ratio * u"]],
+    ["rate", "t", "ratio"], ["p", "u", "d"], [["growth", !strconcat("select(", OneBitNegligible, ", 0.0, (sqrt(v) + epsilon) / (sqrt(fresh) + epsilon))")]],
     summed = OneBitSummed, exact = ["freeze"]> {
   let summary = "1-bit LAMB: LAMB whose variance and ratio stay after `freeze` steps, but for a factor, and whose momenta are then averaged with a bit per element";
   let description = [{

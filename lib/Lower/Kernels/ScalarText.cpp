@@ -37,6 +37,18 @@ static void appendOperand(std::string &result, StringRef operand) {
   result += operand;
 }
 
+/// The literal that a text begins with: 3, 0.5 or 1.5e-10.
+static StringRef takeNumber(StringRef text) {
+  auto isPart = [](char c) { return isDigit(c) || c == '.'; };
+  StringRef rest = text.drop_while(isPart);
+  if (rest.consume_front("e")) {
+    StringRef exponent = rest.starts_with("-") ? rest.drop_front() : rest;
+    if (!exponent.empty() && isDigit(exponent[0]))
+      return text.drop_back(exponent.drop_while(isDigit).size());
+  }
+  return text.take_while(isPart);
+}
+
 static bool startsName(char c) { return isAlpha(c) || c == '_'; }
 
 std::string rt::floatExpression(StringRef text, llvm::function_ref<std::string(StringRef)> name) {
@@ -50,7 +62,7 @@ std::string rt::floatExpression(StringRef text, llvm::function_ref<std::string(S
       else
         appendOperand(result, name(word));
     } else if (isDigit(text[0])) {
-      StringRef number = text.take_while([](char c) { return isDigit(c) || c == '.'; });
+      StringRef number = takeNumber(text);
       text = text.drop_front(number.size());
       double value = 0;
       if (number.contains('.') && !number.getAsDouble(value))
