@@ -12,6 +12,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Tensors.h"
 #include "lib/Optimizer/Groups.h"
+#include "lib/Optimizer/Warmup.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/state_names.h"
@@ -96,7 +97,7 @@ private:
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     usesNorms = llvm::is_contained(optimizer->getScalarNames(), "ratio");
     freezesRatios = optimizer->freezesRatio();
-    if (freezesRatios)
+    if (!optimizer->getSummedState().empty())
       lastExact = optimizer->getExactNames().front();
     for (train::Hyperparameter each : optimizer->getHyperparameters())
       hyper[each.name] = each.usual;
@@ -146,6 +147,11 @@ private:
     if ((biasCorrection && failed(set("bias-correction", "bias_correction", 1))) ||
         (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0))))
       return failure();
+    bool freezesAtOnce = optimizer->getExactNames().size() == 1; // and not ever more rarely
+    if (freezesAtOnce && !freezesRatios)
+      optimizer::warnOfVariance(getOperation(), hyper[lastExact],
+                                hyper[optimizer->getDecayNames()[1]],
+                                hyper["bias_correction"] != 0);
     return settleFrozenRatios();
   }
 
@@ -174,13 +180,8 @@ private:
       ofFactor[number] = bound;
     if (keptOfMean == 1)
       return refuse("coeff-beta", "1 keeps the mean of ratios at 0; expected less");
-    double steps = freezesRatios ? hyper[lastExact] : 0;
-    if (freezesRatios && steps * (1 - keptOfMean) < 1)
-      getOperation().emitWarning() << llvm::formatv(
-          "the running mean of ratios begins with 0 and keeps {0} of itself in a step: after the "
-          "{1} of the warm-up it is {2:F0} % of their mean, and scales all later updates; use a "
-          "larger freeze-step or a smaller coeff-beta",
-          keptOfMean, int64_t(steps), 100 * (1 - std::pow(keptOfMean, steps)));
+    if (freezesRatios)
+      optimizer::warnOfRatios(getOperation(), hyper[lastExact], keptOfMean);
     return success();
   }
 

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --split-input-file --verify-diagnostics --optimize="kind=onebit-adam freeze-step=10" --compress-momenta
+// RUN: partita-opt %s --split-input-file --verify-diagnostics --optimize="kind=onebit-adam freeze-step=10 bias-correction" --compress-momenta
 
 // All that ranks sum is a few elements.
 !scalar = tensor<f32, #par.place<[], partial [dp]>>

@@ -20,7 +20,7 @@
 // FACTOR: error: factor-bounds: expected two numbers, 0 < MIN <= MAX
 // THRESHOLD: error: factor-threshold: '2', expected a number from 0 to 1
 // KEEPS: error: coeff-beta: 1 keeps the mean of ratios at 0; expected less
-// SHORT: warning: the running mean of ratios begins with 0 and keeps 0.9{{0*}} of itself in a step: after the 5 of the warm-up it is 41 % of their mean, and scales all later updates; use a larger freeze-step or a smaller coeff-beta
+// SHORT: warning: the running mean of ratios begins with 0 and keeps 0.9{{0*}} of itself in a step: after 5 steps of warm-up it is 41 % of their mean, and scales all later updates; use a larger freeze-step or a smaller coeff-beta
 
 // KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, onebit_adam, onebit_lamb, sgd, zero_one_adam
 // BETAS: error: betas: expected two numbers in [0, 1)
