@@ -15,6 +15,7 @@
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Parameters.h"
 #include "partita/Optimizer/Passes.h"
 #include "runtime/include/partita_rt/one_bit_shapes.h"
 #include "runtime/include/partita_rt/state_names.h"
@@ -65,16 +66,8 @@ struct CompressMomenta : partita::impl::CompressMomentaPassBase<CompressMomenta>
       return;
     }
     SmallVector<Compressed> wanted;
-    if (failed(checkProgram(updates.front())))
+    if (failed(checkProgram(updates.front())) || failed(collectAll(updates, wanted)))
       return signalPassFailure();
-    for (train::OptimizerInterface update : updates)
-      if (failed(collect(update, wanted)))
-        return signalPassFailure();
-    if (wanted.empty()) {
-      refuse(updates.front()) << "has no sum of a gradient over dp that bits make smaller; use "
-                                 "adamw or lamb, or a mesh without dp";
-      return signalPassFailure();
-    }
     compressed += wanted.size();
     makeErrors(wanted);
     if (failed(gatherOperands(wanted)))
@@ -105,6 +98,37 @@ private:
     plan.keepsStatesOnHost = llvm::is_contained(offload, "optimizer");
     if (std::optional<optimizer::SumsRefusal> refusal = optimizer::refusalOfSums(plan))
       return refuse(first) << refusal->reason;
+    return success();
+  }
+
+  /// Finds the sums that are compressed: those of the parameters that `exact` does not name.
+  LogicalResult collectAll(ArrayRef<train::OptimizerInterface> updates,
+                           SmallVectorImpl<Compressed> &wanted) {
+    auto kept = analysis::parametersNamed(getOperation(), exact, "keep-exact");
+    if (failed(kept))
+      return failure();
+    SymbolTable symbols(getOperation());
+    SmallVector<Compressed> named; // would be compressed, but for their names
+    llvm::DenseSet<Operation *> parameters;
+    for (train::OptimizerInterface update : updates) {
+      FlatSymbolRefAttr name = train::updatedParameter(update);
+      auto parameter = name ? symbols.lookup<train::ParameterOp>(name.getValue()) : nullptr;
+      bool isKept = parameter && kept->contains(parameter);
+      size_t before = named.size();
+      if (failed(collect(update, isKept ? named : wanted)))
+        return failure();
+      if (named.size() > before)
+        parameters.insert(parameter);
+    }
+    if (failed(analysis::checkNamed(
+            getOperation(), exact, "keep-exact",
+            [&](train::ParameterOp each) { return parameters.contains(each); },
+            "would be exact without it: compressed are sums over dp that bits make smaller")))
+      return failure();
+    if (wanted.empty())
+      return refuse(updates.front()) << "has no sum of a gradient over dp that bits make smaller"
+                                     << (exact.empty() ? "" : " and that --keep-exact leaves")
+                                     << "; use adamw or lamb, or a mesh without dp";
     return success();
   }
 

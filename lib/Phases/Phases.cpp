@@ -110,7 +110,7 @@ static constexpr StringLiteral kOptimize[] = {
     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} bias-correction=${bias-correction} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} freeze-step=${freeze-step} coeff-beta=${coeff-beta} factor-bounds=${factor-bounds} factor-threshold=${factor-threshold} var-freeze-step=${var-freeze-step} var-update-scaler=${var-update-scaler} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
     "canonicalize",
     "cse",
-    "compress-momenta{stage=${zero-stage} offload=${offload}}",
+    "compress-momenta{stage=${zero-stage} offload=${offload} exact=${keep-exact}}",
     "verify-phase{after=optimize}",
 };
 

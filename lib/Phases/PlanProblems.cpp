@@ -113,12 +113,22 @@ static constexpr Idle kGathersNothing = {
 static constexpr Idle kSendsNoWeights = {
     [](const Plan &plan) { return !gathersParameters(plan) && !plan.get("mesh").empty(); },
     "on what ranks send, with a stage before --zero-stage 3: parameters are not gathered"};
+/// Also on one rank, the program that others are compared with.
+static bool mayCompressMomenta(const Plan &plan) {
+  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
+  std::vector<std::pair<std::string, int64_t>> mesh = plan.mesh();
+  return row && !row->summed.empty() && (mesh.empty() || llvm::any_of(mesh, [](const auto &axis) {
+                                           return axis.second > 1 &&
+                                                  par::splits(axis.first, par::Splits::Batch);
+                                         }));
+}
 static constexpr Idle kAllExact = {
     [](const Plan &plan) {
       return plan.get("zero-quantized-weights") != "true" &&
-             plan.get("zero-quantized-gradients") != "true";
+             plan.get("zero-quantized-gradients") != "true" && !mayCompressMomenta(plan);
     },
-    "without --zero-quantized-weights or --zero-quantized-gradients: all is exact"};
+    "without --zero-quantized-weights, --zero-quantized-gradients or a 1-bit optimizer over several "
+    "ranks of dp: all is exact"};
 static constexpr Idle kExactWeights = {
     [](const Plan &plan) { return plan.get("zero-quantized-weights") != "true"; },
     "without --zero-quantized-weights: weights are exact"};

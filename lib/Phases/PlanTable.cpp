@@ -84,8 +84,8 @@ static constexpr PlanOption kOptions[] = {
      "sent, and more elements are rounded to zero",
      /*unpartitioned=*/nullptr, /*ofTraining=*/true},
     {"keep-exact", PlanOption::List, "PATTERN,...", "", 0, 0,
-     "parameters that --zero-quantized-weights, and gradients that --zero-quantized-gradients leaves exact: glob patterns over "
-     "the parameters' names",
+     "parameters that --zero-quantized-weights, gradients that --zero-quantized-gradients and momenta that 1-bit optimizers "
+     "leave exact: glob patterns over the parameters' names",
      /*unpartitioned=*/nullptr},
     {kHpz, PlanOption::Integer, "H", "1", 1, 65536,
      "at stage 3, keep from the forward to the backward pass what groups of H consecutive ranks of dp need (a node's, say), "

@@ -62,7 +62,8 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
 
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters, or for those of each pipeline stage, takes the place of the sums of their gradients; `compressed`
-    notes on the updates that the sum is the new momentum. Sums of a few elements stay exact: a scale for each rank would be more bytes.
+    notes on the updates that the sum is the new momentum. Sums of a few elements stay exact, for which a scale for each rank would be more bytes, and so do those that
+    `exact` names.
     What compression leaves out is kept in states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
     compresses its shard. Gradients are clipped in exact steps; in the others the norm of their sum is not known, and they are multiplied by the typical factor of
     the exact ones (`par.one_bit_clip`), the state `clip_factor`. Gradients in
@@ -84,7 +85,8 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "0", "the stage of ZeRO that follows: 0 or 1">,
-                 ListOption<"offload", "offload", "std::string", "what is kept on the host: not optimizer">];
+                 ListOption<"offload", "offload", "std::string", "what is kept on the host: not optimizer">,
+                 ListOption<"exact", "exact", "std::string", "parameters whose sums stay exact: glob patterns over their names">];
   let statistics = [Statistic<"compressed", "compressed", "gradients whose sums are compressed">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
