@@ -78,7 +78,7 @@ static constexpr PlanOption kOptions[] = {
      1 << 20,
      "elements of a block of --zero-quantized-weights, at most: the largest power of two that divides a matrix's last dimension, if that is 8 or more",
      /*unpartitioned=*/nullptr},
-    {"gradient-quantization-block", PlanOption::Integer, "N", "64", partita_rt::int4_chunks::kWord,
+    {"gradient-quantization-block", PlanOption::Integer, "N", "32", partita_rt::int4_chunks::kWord,
      1 << 20,
      "elements of a block of --zero-quantized-gradients, down to a multiple of 8: with a scale for more elements fewer bytes are "
      "sent, and more elements are rounded to zero",

@@ -10,7 +10,7 @@ from commands import call
 
 model, folder = sys.argv[1:]
 N, H = 4, 2  # ranks, of which a node has H
-GRADIENT_BLOCK = 64
+GRADIENT_BLOCK = 32
 nodes, M = N // H, N // H - 1
 RANKS = [model, "--dim", "batch=4", "--dim", "sequence=8", "--mesh", f"dp={N}"]
 PLAN = [*RANKS, "--zero-stage", "3", "--gather-always"]

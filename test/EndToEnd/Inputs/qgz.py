@@ -10,7 +10,7 @@ import numpy as np
 from commands import call
 
 model, folder = sys.argv[1:]
-H, N, ACCUMULATE, BLOCK = 2, 4, 2, 64
+H, N, ACCUMULATE, BLOCK = 2, 4, 2, 32
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(folder + "/tokens.bin")
 RUN = ["-n", str(N), "--data", folder + "/tokens.bin", "--lr", "0.01", "--seed", "3", "--init", "seed:1", "--steps", "8"]
 QGZ, HPZ = "--zero-quantized-gradients", ["--zero-hpz-partition-size", str(H)]
