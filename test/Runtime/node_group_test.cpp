@@ -1,5 +1,6 @@
 // Collectives within and between nodes (node_group.h): the bits of plain messages, and how much goes
-// between nodes. Ranks are threads, and messages are copied through a table.
+// between nodes: as it is in messages, as groups count it, and as node_traffic.h says beforehand. Ranks are
+// threads, and messages are copied through a table.
 
 #include "cpu/groups/message_group.h"
 #include "cpu/groups/node_group.h"
@@ -79,9 +80,11 @@ struct TestMessenger final : Messenger {
 
 constexpr int64_t kStagingSlotBytes = 64 << 10;
 
-/// Runs the body on each rank of a group on these nodes. Returns the bytes between them.
+/// Runs the body on each rank of a group on these nodes. Returns the bytes between them, and in `counted` those that each rank
+/// says it has sent to other nodes.
 int64_t run(const std::vector<int> &nodes, bool flat,
-            const std::function<void(Communicator &)> &body) {
+            const std::function<void(Communicator &)> &body,
+            std::vector<int64_t> *counted = nullptr) {
   Mail mail;
   mail.nodes = nodes;
   NodeLayout layout(nodes);
@@ -101,12 +104,14 @@ int64_t run(const std::vector<int> &nodes, bool flat,
           itsStaging.push_back(staging[size_t(r)].data());
         }
       if (flat)
-        group = std::make_unique<MessageGroup>("dp", rank, size, std::move(messenger));
+        group = std::make_unique<MessageGroup>("dp", rank, nodes, std::move(messenger));
       else
         group = std::make_unique<NodeGroup>("dp", rank, layout, itsSlots.data(), itsStaging.data(),
                                             kStagingSlotBytes, nullptr, std::move(messenger));
       body(*group);
       barrier(*group, "the end");
+      if (counted)
+        (*counted)[size_t(rank)] = group->sentToOtherNodes();
     });
   for (std::thread &thread : threads)
     thread.join();
@@ -199,6 +204,73 @@ TEST(NodeGroup, SendsOncePerNode) {
   };
   EXPECT_EQ(between(false, root), bytes + signatures);
   EXPECT_EQ(between(true, root), 4 * bytes + flatSignatures);
+}
+
+/// Starts one collective of a kind over shards of n elements.
+template <typename T> void issue(Communicator &group, CollectiveKind kind, int64_t n) {
+  std::vector<T> part(size_t(n), T(1.f)), other(size_t(n), T(1.f)),
+      full(size_t(n * group.size()), T(1.f)), more = full;
+  switch (kind) {
+  case CollectiveKind::AllReduce:
+    return allReduce(group, {{part.data(), n}}, "sum");
+  case CollectiveKind::ReduceScatter:
+    return reduceScatter(group, {{full.data(), part.data(), n}}, "scatter");
+  case CollectiveKind::AllGather:
+    return allGather(group, {{part.data(), full.data(), n}}, "gather");
+  case CollectiveKind::Broadcast:
+    return broadcast(group, {{part.data(), n}}, 0, "root");
+  case CollectiveKind::Barrier:
+    return barrier(group, "barrier");
+  case CollectiveKind::Shift:
+    return shift(group, {{part.data(), other.data(), n}}, "shift");
+  case CollectiveKind::AllToAll:
+    return allToAll(group, {{full.data(), more.data(), n}}, "exchange");
+  }
+}
+
+/// Compares the three counts of one collective's bytes.
+template <typename T>
+void expectCounted(const std::vector<int> &nodes, CollectiveKind kind, int64_t n) {
+  NodeLayout layout(nodes);
+  bool flat = pathOf(layout) == GroupPath::Messages;
+  std::vector<int64_t> byRank(nodes.size());
+  auto once = [&](Communicator &group) { issue<T>(group, kind, n); };
+  int64_t sent = run(nodes, flat, once, &byRank) - run(nodes, flat, [](Communicator &) {});
+  int64_t signatures = 0;
+  for (size_t r = 0; r < nodes.size(); ++r)
+    if (flat)
+      signatures += std::count_if(nodes.begin(), nodes.end(), [&](int n) { return n != nodes[r]; });
+    else
+      signatures += int64_t(NodeGroup::peersOf(layout, int(r)).size());
+  sent -= signatures * int64_t(sizeof(Signature));
+  std::vector<int64_t> byNode(size_t(layout.nodes()));
+  int64_t all = 0;
+  for (size_t r = 0; r < nodes.size(); ++r) {
+    byNode[size_t(layout.nodeOf[r])] += byRank[r];
+    all += byRank[r];
+  }
+  // Through shared memory a barrier sends a byte from each carrier to each of its peers, which is no data.
+  EXPECT_EQ(all, kind == CollectiveKind::Barrier ? 0 : sent);
+  std::vector<LevelBytes> said = NodeTraffic(layout, kind, kDTypeOf<T>, n).byNode();
+  for (size_t node = 0; node < said.size(); ++node)
+    EXPECT_EQ(byNode[node], said[node].between)
+        << rowOf(kind).name << " of " << n << ", node " << node << " of " << layout.nodes();
+}
+
+TEST(NodeTraffic, IsWhatIsSent) {
+  for (const std::vector<int> &nodes : {std::vector<int>{0, 0, 2, 2},
+                                        {0, 0, 0, 3}, // one carrier each, for three members
+                                        {0, 1, 1},
+                                        {0, 0, 2, 2, 4, 4},
+                                        {0, 0, 0, 3, 3},
+                                        {0, 1, 2, 3}, // one rank per node
+                                        {0, 1, 0, 1}, // back and forth
+                                        {0, 1, 2, 2, 1}})
+    for (const CollectiveRow &row : kCollectives)
+      for (int64_t n : {1, 15, 1000, 70001}) { // less than a share's line, one segment, several
+        expectCounted<float>(nodes, row.kind, n);
+        expectCounted<BFloat16>(nodes, row.kind, n);
+      }
 }
 
 TEST(NodeGroup, NeedsNodesWhoseRanksFollowEachOther) {

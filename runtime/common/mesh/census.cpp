@@ -14,8 +14,10 @@ namespace partita_rt {
 Issued::Issued(const Rank &rank)
     : messages(size_t(rank.program->channels.size())), transfers(transferred(rank)) {
   for (size_t row = 0; rank.channels && row < messages.size(); ++row)
-    if (rank.channels[row])
+    if (rank.channels[row]) {
       messages[row] = rank.channels[row]->count();
+      sent.messages += rank.channels[row]->sentToOtherNodes();
+    }
   const Table<Group> &rows = rank.program->groups;
   for (int64_t row = 0; row < rows.size(); ++row) {
     auto named = std::find_if(groups.begin(), groups.end(),
@@ -23,6 +25,7 @@ Issued::Issued(const Rank &rank)
     if (named == groups.end())
       named = groups.insert(groups.end(), {rows[row].name, {}});
     const Communicator *group = rank.groups[row];
+    sent.collectives += group ? group->sentToOtherNodes() : 0;
     for (int kind = 0; group && kind < kCollectiveKinds; ++kind) {
       named->second.ranks = group->size();
       named->second.counts[kind].calls += group->count(CollectiveKind(kind)).calls;
@@ -44,6 +47,8 @@ Issued Issued::since(const Issued &before) const {
   }
   more.transfers.toHost -= before.transfers.toHost;
   more.transfers.toDevice -= before.transfers.toDevice;
+  more.sent.collectives -= before.sent.collectives;
+  more.sent.messages -= before.sent.messages;
   return more;
 }
 

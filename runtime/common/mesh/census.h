@@ -14,8 +14,13 @@
 
 namespace partita_rt {
 
-/// Calls and bytes of collectives by group and kind, messages by channel, and copied bytes: since
-/// the start, or since an earlier point.
+/// Bytes that a rank has sent to ranks of other nodes.
+struct SentBytes {
+  int64_t collectives = 0, messages = 0;
+};
+
+/// Calls and bytes of collectives by group and kind, messages by channel, copied bytes, and bytes that
+/// left the node: since the start, or since an earlier point.
 struct Issued {
   struct OfName {
     int ranks = 0; ///< in the rank's group; 0 if it is in none
@@ -24,6 +29,7 @@ struct Issued {
   std::vector<std::pair<std::string, OfName>> groups; ///< in the order of their first rows
   std::vector<MessageCount> messages; ///< by row; zero if the rank is at neither end
   TransferBytes transfers;
+  SentBytes sent;
   explicit Issued(const Rank &rank);
   /// Returns the difference from earlier counts of the same rank.
   Issued since(const Issued &before) const;

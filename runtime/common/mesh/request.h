@@ -11,11 +11,6 @@
 
 namespace partita_rt {
 
-/// Does each rank get the shards of one other?
-constexpr bool isShift(const CollectiveRow &row) {
-  return !row.inPlace && row.from == Extent::Shard && row.to == Extent::Shard;
-}
-
 /// Do the transports perform a collective of this form? They read the row, not the kind:
 ///   in place       a reduction, or a copy of the root's values, in buffers of equal size
 ///   full to shard  a reduction of full tensors; without one, the source would not be determined

@@ -12,6 +12,7 @@
 #include "common/options/lr_schedule_options.h"
 #include "common/replicas/replicas.h"
 #include "common/report/metrics.h"
+#include "common/report/nodes_sent.h"
 #include "common/report/summary.h"
 #include "common/run/interruption.h"
 #include "common/run/saving.h"
@@ -86,6 +87,7 @@ struct Loop {
   double trainSeconds = 0;
   std::optional<Issued> firstStep; ///< what the first train_step issued
   Steps stepsLikeFirst;            ///< and which steps do
+  NodesSent nodesSent;
 
   Loop(Rank &rank, const Session &session, const ResumePoint *resumed)
       : rank(rank), session(session), startStep(resumed ? resumed->info.step : 0),
@@ -250,8 +252,10 @@ void Loop::step(int64_t number) {
   if (!countsSkipped)
     rank.report.skippedSteps = skipped;
   if (before) {
+    Issued its = Issued(rank).since(*before);
     if (issued) // what a device repeats has been checked
-      checkCensus(rank, Issued(rank).since(*before), rank.update);
+      checkCensus(rank, its, rank.update);
+    nodesSent.note(rank, its.sent, rank.update);
     checkedUntil = endOfPhase(*rank.stage, rank.update);
   }
   if (first) {
@@ -406,6 +410,7 @@ void Loop::train() {
     raise(late); // it came when the others had been asked: from here on a signal ends the process
   enterPhase(rank, Phase::Outputs);
   ReducedCount reduced = reducedByAll(rank);
+  nodesSent.gather(rank);
   if (speaks()) {
     progress->finish();
     summarize(reduced);
@@ -436,6 +441,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     printCollectives(rank, *firstStep, stepsLikeFirst);
     printOverlap(reduced); // one of the lines on collectives
     printMessages(rank, *firstStep);
+    nodesSent.print();
     printTransfers(firstStep->transfers);
   }
   replicas.summarize();

@@ -22,9 +22,10 @@ void MessageChannel::moveData(UnderWay &entry) {
   entry.agreed = true;
   Sending how = synchronous ? Sending::Synchronous : Sending::Bulk;
   for (const Message::Buffer &buffer : entry.message.buffers)
-    if (endpoint.sends)
+    if (endpoint.sends) {
+      toOtherNodes += leavesNode ? buffer.bytes : 0;
       entry.exchange->send(buffer.data, buffer.bytes, endpoint.peer, dataTag(), how);
-    else
+    } else
       entry.exchange->receive(buffer.data, buffer.bytes, endpoint.peer, dataTag());
 }
 

@@ -15,10 +15,11 @@ namespace partita_rt {
 class MessageChannel final : public OrderedEnd {
 public:
   /// `messenger`'s members are the ranks of the program, and only channels use it. `synchronous`: a
-  /// send completes only when its receive has started.
-  MessageChannel(ChannelEndpoint endpoint, RankWaits &waits, Messenger &messenger, bool synchronous)
+  /// send completes only when its receive has started. `leavesNode`: is the other end on another node?
+  MessageChannel(ChannelEndpoint endpoint, RankWaits &waits, Messenger &messenger, bool synchronous,
+                 bool leavesNode)
       : OrderedEnd(std::move(endpoint), waits, nullptr), messenger(messenger),
-        synchronous(synchronous) {}
+        synchronous(synchronous), leavesNode(leavesNode) {}
 
   /// Compares numbers: a message can move only if those before it can.
   bool isComplete(uint64_t number) const override { return number <= completed; }
@@ -38,7 +39,7 @@ private:
   int dataTag() const { return 2 * endpoint.row + 1; }
 
   Messenger &messenger;
-  bool synchronous;
+  bool synchronous, leavesNode;
   std::deque<UnderWay> underWay; ///< from number completed + 1 on
   uint64_t completed = 0;
 };

@@ -8,8 +8,7 @@
 namespace partita_rt {
 
 namespace {
-constexpr int kDataTag = 2, kResultTag = 3;      ///< besides that of announcements
-constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below this, latency dominates a message's time
+constexpr int kDataTag = 2, kResultTag = 3; ///< besides that of announcements
 } // namespace
 
 //===-- Agreement ---------------------------------------------------------------------------===//
@@ -53,8 +52,7 @@ std::string MessageGroup::awaited() const {
 //===-- Segments ----------------------------------------------------------------------------===//
 
 int64_t MessageGroup::segmentElements(const Request &request) const {
-  int64_t bytes = std::max(kChunkBytes, kLeastMessageBytes * groupSize);
-  return bytes / wireBytes(request.kind, sizeOf(request.dtype), groupSize);
+  return messageSegment(request.kind, sizeOf(request.dtype), groupSize);
 }
 
 Range MessageGroup::shareOfRank(const Segment &segment, int c) const {
@@ -88,13 +86,20 @@ void MessageGroup::fill(const Segment &segment) {
   worked += int64_t(staged.outgoing.size());
 }
 
+void MessageGroup::send(StagingSlot &staged, const char *data, int64_t bytes, int to, int tag,
+                        Sending how) {
+  if (nodes[size_t(to)] != nodes[size_t(groupRank)])
+    toOtherNodes += bytes;
+  staged.messages->send(data, bytes, to, tag, how);
+}
+
 /// Sends the root's values to all others.
 void MessageGroup::sendRoots(StagingSlot &staged, int64_t bytes, int root) {
   if (groupRank != root)
     return staged.messages->receive(staged.outgoing.data(), bytes, root, kDataTag);
   for (int r = 0; r < groupSize; ++r)
     if (r != root)
-      staged.messages->send(staged.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
+      send(staged, staged.outgoing.data(), bytes, r, kDataTag, Sending::Eager);
 }
 
 /// Sends this rank's shards to one neighbour, and receives those of the other. Of the others, only these two are
@@ -103,8 +108,8 @@ void MessageGroup::shiftShards(StagingSlot &staged, int64_t bytes, bool back) {
   staged.incoming.resize(size_t(bytes));
   staged.messages->receive(staged.incoming.data(), bytes,
                            int(shiftSource(groupRank, groupSize, back)), kDataTag);
-  staged.messages->send(staged.outgoing.data(), bytes, int(shiftTarget(groupRank, groupSize, back)),
-                        kDataTag, Sending::Bulk);
+  send(staged, staged.outgoing.data(), bytes, int(shiftTarget(groupRank, groupSize, back)),
+       kDataTag, Sending::Bulk);
 }
 
 /// Sends every rank's values of share c to rank c.
@@ -117,8 +122,8 @@ void MessageGroup::exchangeShares(const Segment &segment, StagingSlot &staged) {
       continue;
     Range part = shareOfRank(segment, r);
     staged.messages->receive(staged.incoming.data() + r * bytes, bytes, r, kDataTag);
-    staged.messages->send(staged.outgoing.data() + part.begin * segment.width,
-                          (part.end - part.begin) * segment.width, r, kDataTag, Sending::Eager);
+    send(staged, staged.outgoing.data() + part.begin * segment.width,
+         (part.end - part.begin) * segment.width, r, kDataTag, Sending::Eager);
   }
 }
 
@@ -171,8 +176,8 @@ void MessageGroup::exchangeSums(const Segment &segment, StagingSlot &staged) {
     Range part = shareOfRank(segment, r);
     staged.messages->receive(staged.outgoing.data() + part.begin * segment.width,
                              (part.end - part.begin) * segment.width, r, kResultTag);
-    staged.messages->send(staged.outgoing.data() + mine.begin * segment.width,
-                          (mine.end - mine.begin) * segment.width, r, kResultTag, Sending::Eager);
+    send(staged, staged.outgoing.data() + mine.begin * segment.width,
+         (mine.end - mine.begin) * segment.width, r, kResultTag, Sending::Eager);
   }
 }
 

@@ -1,6 +1,7 @@
 // Collectives over point-to-point messages (messenger.h), for ranks that are processes on several
 // nodes. Each rank sums its share in rank order and sends it to the others, so the bits are those of
-// shared memory. Messages move in polls and waits.
+// shared memory. Messages move in polls and waits. node_traffic.h has what is sent, in bytes: whoever
+// changes it changes it there too.
 
 #ifndef PARTITA_RT_CPU_GROUPS_MESSAGE_GROUP_H
 #define PARTITA_RT_CPU_GROUPS_MESSAGE_GROUP_H
@@ -16,10 +17,12 @@ namespace partita_rt {
 
 class MessageGroup final : public SegmentedGroup {
 public:
-  /// `itsMessenger` has `size` members, in group order, and belongs to this object alone.
-  MessageGroup(std::string axis, int rank, int size, std::unique_ptr<Messenger> itsMessenger)
-      : SegmentedGroup(std::move(axis), rank, size), messenger(std::move(itsMessenger)),
-        announcements(*messenger, axisName, rank, othersOf(rank, size), kRing) {
+  /// `itsNodes`: by member. `itsMessenger` has these members, in group order, and belongs to this object alone.
+  MessageGroup(std::string axis, int rank, std::vector<int> itsNodes,
+               std::unique_ptr<Messenger> itsMessenger)
+      : SegmentedGroup(std::move(axis), rank, int(itsNodes.size())), nodes(std::move(itsNodes)),
+        messenger(std::move(itsMessenger)),
+        announcements(*messenger, axisName, rank, othersOf(rank, groupSize), kRing) {
     for (StagingSlot &each : stagingSlots)
       each.messages = messenger->exchange();
   }
@@ -61,8 +64,10 @@ private:
   void exchangeShares(const Segment &segment, StagingSlot &staged);
   void sumShare(const Segment &segment, StagingSlot &staged);
   void exchangeSums(const Segment &segment, StagingSlot &staged);
+  void send(StagingSlot &staged, const char *data, int64_t bytes, int to, int tag, Sending how);
   StagingSlot &slotOf(const Segment &segment) { return stagingSlots[segment.stagingSlot()]; }
 
+  std::vector<int> nodes; ///< by member
   std::unique_ptr<Messenger> messenger;
   Announcements announcements;
   std::array<StagingSlot, kStagingSlots> stagingSlots;

@@ -8,44 +8,9 @@ namespace partita_rt {
 
 namespace {
 enum Tag { SumsBefore = 2, Data }; ///< besides that of announcements
-
-enum class Form : uint8_t { Sums, Transfers, Shift, Roots, Barrier };
-Form formOf(CollectiveKind kind) {
-  const CollectiveRow &row = rowOf(kind);
-  return kind == CollectiveKind::Barrier ? Form::Barrier
-         : row.reduces                   ? Form::Sums
-         : isShift(row)                  ? Form::Shift
-         : row.inPlace                   ? Form::Roots
-                                         : Form::Transfers;
-}
-bool fromFull(CollectiveKind kind) { return rowOf(kind).from == Extent::Full; }
-
-Range common(Range a, Range b) {
-  int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
 } // namespace
 
-//===-- The layout --------------------------------------------------------------------------===//
-
-NodeLayout::NodeLayout(const std::vector<int> &itsNodes) {
-  std::set<int> seen;
-  bool follow = true;
-  for (size_t i = 0; i < itsNodes.size(); ++i) {
-    if (i == 0 || itsNodes[i] != itsNodes[i - 1]) {
-      firsts.push_back(int(i));
-      follow &= seen.insert(itsNodes[i]).second;
-    }
-    nodeOf.push_back(int(firsts.size()) - 1);
-  }
-  firsts.push_back(int(itsNodes.size()));
-  carriers = largest = nodes() ? sizeOf(0) : 1;
-  for (int n = 1; n < nodes(); ++n) {
-    carriers = std::min(carriers, sizeOf(n));
-    largest = std::max(largest, sizeOf(n));
-  }
-  fits = follow && nodes() > 1 && largest > 1;
-}
+//===-- Members -----------------------------------------------------------------------------===//
 
 std::set<int> NodeGroup::peersOf(const NodeLayout &layout, int rank) {
   std::set<int> peers;
@@ -131,33 +96,33 @@ std::string NodeGroup::awaited() const {
 //===-- What a carrier carries --------------------------------------------------------------===//
 
 int64_t NodeGroup::segmentElements(const Request &request) const {
-  int64_t parts = fromFull(request.kind) ? groupSize : 1;
-  if (formOf(request.kind) == Form::Transfers) { // what arrives at a carrier, of all other nodes
-    int64_t perNode = (layout.largest + layout.carriers - 1) / layout.carriers;
-    int64_t blocks = fromFull(request.kind) ? layout.largest : 1;
-    parts = std::max(parts, perNode * blocks * (layout.nodes() - 1));
-  }
-  return std::max<int64_t>(1, stagingSlotBytes / sizeOf(request.dtype) / parts);
+  return nodeSegment(layout, request.kind, sizeOf(request.dtype), stagingSlotBytes);
 }
 
 /// Returns the elements of what each rank gives that are a carrier's share.
 Range NodeGroup::shareOfCarrier(const Segment &segment, int carrier) const {
-  int64_t blocks = fromFull(segment.request.kind) ? groupSize : 1;
+  int64_t blocks = isFromFull(segment.request.kind) ? groupSize : 1;
   return shareOf(blocks * segment.count, carrier, layout.carriers);
 }
 
 /// Returns those of a share's sums that a node's ranks get.
 Range NodeGroup::forNode(const Segment &segment, Range share, int n) const {
-  if (!fromFull(segment.request.kind))
+  if (!isFromFull(segment.request.kind))
     return share;
-  return common(share, {layout.firsts[size_t(n)] * segment.count,
-                        layout.firsts[size_t(n) + 1] * segment.count});
+  return overlap(share, {layout.firsts[size_t(n)] * segment.count,
+                         layout.firsts[size_t(n) + 1] * segment.count});
 }
 
 /// Returns what one rank gives to a node's ranks.
 int64_t NodeGroup::slotBytes(const Segment &segment, int n) const {
-  int64_t blocks = fromFull(segment.request.kind) ? layout.sizeOf(n) : 1;
+  int64_t blocks = isFromFull(segment.request.kind) ? layout.sizeOf(n) : 1;
   return blocks * segment.count * segment.width;
+}
+
+void NodeGroup::send(StagingSlot &staged, const char *data, int64_t bytes, int n, int tag,
+                     Sending how) {
+  toOtherNodes += bytes;
+  staged.messages->send(data, bytes, carrierOf(n), tag, how);
 }
 
 /// Starts to receive what a segment brings to this carrier.
@@ -217,26 +182,25 @@ void NodeGroup::sumShare(const Segment &segment) {
   noteReduced(n * segment.width);
   worked += n * segment.width * int64_t(sources.size());
   if (node < layout.nodes() - 1)
-    return staged.messages->send(staged.sums.data(), int64_t(staged.sums.size()),
-                                 carrierOf(node + 1), SumsBefore, Sending::Eager);
+    return send(staged, staged.sums.data(), int64_t(staged.sums.size()), node + 1, SumsBefore,
+                Sending::Eager);
   char *results = arrived(local, segment);
   roundSums(results, staged.sums.data(), n, dtype);
   forOtherNodes([&](int other) {
     Range part = forNode(segment, share, other);
     if (part.begin < part.end)
-      staged.messages->send(results + (part.begin - share.begin) * segment.width,
-                            (part.end - part.begin) * segment.width, carrierOf(other), Data,
-                            Sending::Eager);
+      send(staged, results + (part.begin - share.begin) * segment.width,
+           (part.end - part.begin) * segment.width, other, Data, Sending::Eager);
   });
 }
 
 void NodeGroup::sendTransfers(const Segment &segment) {
   StagingSlot &staged = stagingSlots[segment.stagingSlot()];
   forOtherNodes([&](int n) {
-    int64_t begin = fromFull(segment.request.kind) ? layout.firsts[size_t(n)] * segment.count : 0;
+    int64_t begin = isFromFull(segment.request.kind) ? layout.firsts[size_t(n)] * segment.count : 0;
     for (int r = local; r < int(staging.size()); r += layout.carriers)
-      staged.messages->send(given(first + r, segment) + begin * segment.width,
-                            slotBytes(segment, n), carrierOf(n), Data, Sending::Eager);
+      send(staged, given(first + r, segment) + begin * segment.width, slotBytes(segment, n), n,
+           Data, Sending::Eager);
   });
 }
 
@@ -246,11 +210,9 @@ void NodeGroup::sendShift(const Segment &segment) {
   int border = back ? first : first + int(staging.size()) - 1;
   Range share = shareOfCarrier(segment, local);
   if (share.begin < share.end)
-    stagingSlots[segment.stagingSlot()].messages->send(
-        given(border, segment) + share.begin * segment.width,
-        (share.end - share.begin) * segment.width,
-        carrierOf(layout.nodeOf[size_t(shiftTarget(border, groupSize, back))]), Data,
-        Sending::Bulk);
+    send(stagingSlots[segment.stagingSlot()], given(border, segment) + share.begin * segment.width,
+         (share.end - share.begin) * segment.width,
+         layout.nodeOf[size_t(shiftTarget(border, groupSize, back))], Data, Sending::Bulk);
 }
 
 //===-- Segments ----------------------------------------------------------------------------===//
@@ -263,7 +225,7 @@ bool NodeGroup::mayFill(const Segment &segment) {
 void NodeGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
   const CollectiveRow &row = rowOf(request.kind);
-  int blocks = fromFull(request.kind) ? groupSize : 1;
+  int blocks = isFromFull(request.kind) ? groupSize : 1;
   char *mine = given(groupRank, segment);
   if (!row.inPlace || row.reduces || groupRank == request.root)
     for (int b = 0; b < blocks; ++b)
@@ -296,13 +258,12 @@ void NodeGroup::reduce(const Segment &segment) {
       Range share = shareOfCarrier(segment, local);
       forOtherNodes([&](int n) {
         if (share.begin < share.end)
-          staged.messages->send(given(root, segment) + share.begin * segment.width,
-                                (share.end - share.begin) * segment.width, carrierOf(n), Data,
-                                Sending::Eager);
+          send(staged, given(root, segment) + share.begin * segment.width,
+               (share.end - share.begin) * segment.width, n, Data, Sending::Eager);
       });
     }
     return;
-  case Form::Barrier: // all of this node have come
+  case Form::Barrier: // all of this node have come; the byte is no data, and is not counted
     forOtherNodes([&](int n) {
       staged.messages->send(given(groupRank, segment), 1, carrierOf(n), Data, Sending::Eager);
     });
@@ -320,7 +281,7 @@ bool NodeGroup::mayRead(const Segment &segment) {
 /// Copies the wanted ones of the carriers' results, which are in the order of their shares.
 void NodeGroup::readShares(const Segment &segment, Range wanted) {
   for (int c = 0; c < layout.carriers; ++c) {
-    Range share = shareOfCarrier(segment, c), part = common(share, wanted);
+    Range share = shareOfCarrier(segment, c), part = overlap(share, wanted);
     if (part.begin < part.end)
       unpack(arrived(c, segment) + (part.begin - share.begin) * segment.width, segment,
              segment.begin + part.begin - wanted.begin, part.end - part.begin);
@@ -328,7 +289,7 @@ void NodeGroup::readShares(const Segment &segment, Range wanted) {
 }
 
 void NodeGroup::readTransfers(const Segment &segment) {
-  bool full = fromFull(segment.request.kind);
+  bool full = isFromFull(segment.request.kind);
   int64_t block = segment.count * segment.width;
   for (int r = first; r < first + int(staging.size()); ++r)
     unpack(given(r, segment) + (full ? groupRank * block : 0), segment, segment.begin,
@@ -345,8 +306,8 @@ void NodeGroup::read(const Segment &segment) {
   int64_t count = segment.count;
   switch (formOf(request.kind)) {
   case Form::Sums:
-    readShares(segment, fromFull(request.kind) ? Range{groupRank * count, (groupRank + 1) * count}
-                                               : Range{0, count});
+    readShares(segment, isFromFull(request.kind) ? Range{groupRank * count, (groupRank + 1) * count}
+                                                 : Range{0, count});
     break;
   case Form::Transfers:
     readTransfers(segment);

@@ -13,6 +13,8 @@
 //     shifts     a carrier sends its share of what the member at its node's border gives to the next node
 //     root's     the carriers of the root's node send its values to each other node
 //
+// node_traffic.h has the same in bytes: whoever changes what is sent changes it there too.
+//
 // Segments are filled, reduced and read as in a shared window (window_group.h); between reducing and
 // reading, results arrive in the carriers' shared memory.
 
@@ -25,22 +27,6 @@
 #include "cpu/groups/segmented_group.h"
 
 namespace partita_rt {
-
-/// How a group's members lie on nodes.
-struct NodeLayout {
-  /// `nodes`: by member.
-  explicit NodeLayout(const std::vector<int> &nodes);
-
-  /// Do the members of each node follow each other, and has some node several?
-  bool fits = false;
-  std::vector<int>
-      firsts;       ///< by node in the group's order, the first member; then the group's size
-  int carriers = 1; ///< of each node
-  int largest = 1;  ///< members of a node
-  std::vector<int> nodeOf; ///< by member, a position in `firsts`
-  int nodes() const { return int(firsts.size()) - 1; }
-  int sizeOf(int node) const { return firsts[size_t(node) + 1] - firsts[size_t(node)]; }
-};
 
 class NodeGroup final : public SegmentedGroup {
 public:
@@ -89,6 +75,8 @@ private:
   /// Calls visit(member, slot) for the members of other nodes whose transfers a carrier receives.
   template <typename Body> void forArriving(int carrier, const Body &visit) const;
   template <typename Body> void forOtherNodes(const Body &body) const;
+  /// To a carrier of another node.
+  void send(StagingSlot &staged, const char *data, int64_t bytes, int n, int tag, Sending how);
   char *given(int member, const Segment &segment) const {
     return staging[size_t(member - first)] + int64_t(segment.stagingSlot()) * 2 * stagingSlotBytes;
   }

@@ -91,15 +91,4 @@ void roundSums(char *out, const char *from, int64_t count, DType dtype) {
   forType(dtype, [&](auto sums) { sums.round(out, from, count); });
 }
 
-int64_t sumWidth(DType dtype) {
-  return dtype == DType::Float16 || dtype == DType::BFloat16 ? int64_t(sizeof(float))
-                                                             : sizeOf(dtype);
-}
-
-Range shareOf(int64_t n, int part, int parts) {
-  int64_t lines = (n + 15) / 16;
-  auto at = [&](int64_t p) { return std::min(n, lines * p / parts * 16); };
-  return {at(part), part + 1 == parts ? n : at(part + 1)};
-}
-
 } // namespace partita_rt

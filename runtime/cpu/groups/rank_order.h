@@ -1,9 +1,10 @@
-// Sums in rank order, for all transports of the CPU, and the ranks' shares of them.
+// Sums in rank order, for all transports of the CPU. Ranks' shares of them: node_traffic.h.
 
 #ifndef PARTITA_RT_CPU_GROUPS_RANK_ORDER_H
 #define PARTITA_RT_CPU_GROUPS_RANK_ORDER_H
 
 #include "partita_rt/comm.h"
+#include "partita_rt/node_traffic.h"
 
 namespace partita_rt {
 
@@ -17,16 +18,6 @@ void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t
 void addInRankOrder(char *sums, bool begins, const char *const *sources, int ranks, int64_t count,
                     DType dtype, Reduce reduce);
 void roundSums(char *out, const char *sums, int64_t count, DType dtype);
-/// Bytes of such a sum.
-int64_t sumWidth(DType dtype);
-
-/// The elements [begin, end) of share number `part` if n elements are divided among `parts`, in
-/// multiples of 16 elements (a cache line of float32) if possible.
-struct Range {
-  int64_t begin, end;
-};
-Range shareOf(int64_t n, int part, int parts);
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_CPU_GROUPS_RANK_ORDER_H

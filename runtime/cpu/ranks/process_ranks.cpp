@@ -19,9 +19,6 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kStagingSlotBytes = 512 << 10; ///< of a segment in a window
-constexpr int64_t kWorldBytes = 64 << 10;        ///< in that of all ranks, which moves little
-
 int64_t windowBytes(int64_t stagingSlotBytes) {
   int64_t slotBytes = (sizeof(BoardSlot) + 4095) / 4096 * 4096;
   return slotBytes + stagingSlotBytes * int64_t(WindowGroup::kStagingSlots);
@@ -50,8 +47,7 @@ struct Windows {
   }
 };
 
-/// Makes a rank's groups: in a shared window if a group's members are on one node; by messages if each
-/// is on another, or their order goes back and forth between nodes; else by both.
+/// Makes a rank's groups, of the paths that pathOf says.
 /// Rows and world come in the same order on all processes.
 class Groups {
 public:
@@ -61,8 +57,9 @@ public:
       add({own.name, own.ranks, own.position, kStagingSlotBytes});
     std::vector<int> all(static_cast<size_t>(rank.ranks));
     std::iota(all.begin(), all.end(), 0);
-    add({"world", all, rank.rank, kWorldBytes});
+    add({"world", all, rank.rank, kWorldSlotBytes});
     shareWindows();
+    rank.nodes = memory.nodes.data();
     for (size_t i = 0; i < plans.size(); ++i) {
       std::unique_ptr<Communicator> group = make(plans[i]);
       if (!group)
@@ -92,9 +89,10 @@ private:
     for (int rank : plan.members)
       nodes.push_back(memory.nodes[size_t(rank)]);
     NodeLayout layout(nodes);
-    bool sends = layout.nodes() > 1;
+    GroupPath path = pathOf(layout);
+    bool sends = path == GroupPath::Messages || path == GroupPath::Nodes;
     std::set<int> peers;
-    if (layout.fits)
+    if (path == GroupPath::Nodes)
       peers = NodeGroup::peersOf(layout, plan.position);
     else
       for (int i = 0; sends && i < size; ++i)
@@ -102,16 +100,21 @@ private:
           peers.insert(i);
     auto messenger = processes.messenger(sends ? plan.members : std::vector<int>(), peers);
     Windows windows(plan, memory, rank.rank);
-    if (layout.fits)
+    switch (path) {
+    case GroupPath::Nodes:
       return std::make_unique<NodeGroup>(plan.name, plan.position, layout, windows.slots.data(),
                                          windows.staging.data(), plan.stagingSlotBytes,
                                          memory.owner, std::move(messenger));
-    if (sends)
-      return std::make_unique<MessageGroup>(plan.name, plan.position, size, std::move(messenger));
-    if (size > 1)
+    case GroupPath::Messages:
+      return std::make_unique<MessageGroup>(plan.name, plan.position, std::move(nodes),
+                                            std::move(messenger));
+    case GroupPath::Window:
       return std::make_unique<WindowGroup>(plan.name, plan.position, size, windows.slots.data(),
                                            windows.staging.data(), plan.stagingSlotBytes,
                                            memory.owner);
+    case GroupPath::None:
+      break;
+    }
     return size == 1 ? std::make_unique<LonelyGroup>(plan.name) : nullptr;
   }
 
@@ -137,8 +140,9 @@ RankChannels makeChannels(ProcessLinks &processes, Rank &rank,
     peers.insert(endpoint.peer);
   messenger = processes.messenger(all, peers);
   own.take(rank, [&](ChannelEndpoint endpoint) {
+    bool leavesNode = rank.nodes[endpoint.peer] != rank.nodes[rank.rank];
     return std::make_unique<MessageChannel>(std::move(endpoint), *own.waits, *messenger,
-                                            channelTests().rendezvous);
+                                            channelTests().rendezvous, leavesNode);
   });
   std::vector<ChannelEnd *> ends;
   for (auto &end : own.ends)

@@ -108,6 +108,8 @@ public:
   const char *name() const { return channelName; }
   bool sends() const { return isSender; }
   const MessageCount &count() const { return counted; }
+  /// Those of their bytes that this end has handed to a transport for a rank of another node.
+  int64_t sentToOtherNodes() const { return toOtherNodes; }
   /// A fingerprint of all messages started so far; both ends must agree.
   uint64_t history() const { return seen; }
   /// The clock that counts time spent here as collectives; may be null (work.h).
@@ -137,6 +139,7 @@ protected:
   const char *channelName;
   bool isSender;
   MessageCount counted;
+  int64_t toOtherNodes = 0;
   uint64_t seen = 0;
   WorkClock *timer = nullptr;
   uint64_t delays = 0; ///< state of the generator; 0: none

@@ -84,6 +84,11 @@ constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
   return nullptr;
 }
 
+/// Does each rank get the shards of one other?
+constexpr bool isShift(const CollectiveRow &row) {
+  return !row.inPlace && row.from == Extent::Shard && row.to == Extent::Shard;
+}
+
 /// The neighbours in the ring of ranks whose shard a shift brings to `rank`, and that gets this rank's: without
 /// `back`, shards go to the next rank, from the last one to rank 0. A shift and a shift back cancel each other.
 constexpr int64_t shiftSource(int64_t rank, int64_t ranks, bool back) {

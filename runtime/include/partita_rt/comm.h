@@ -21,8 +21,8 @@
 // come in any order; a start that is never waited for is an error at the end of the step. If a rank
 // fails, the others' next wait throws Error.
 //
-// Bytes are counted as the census announces them (wireBytes in collectives.h). A group of one rank
-// counts nothing and copies only where input and output differ.
+// Bytes are counted as the census announces them (wireBytes in collectives.h); those that leave a node are also counted
+// as they are sent (node_traffic.h). A group of one rank counts nothing and copies only where input and output differ.
 
 #ifndef PARTITA_RT_COMM_H
 #define PARTITA_RT_COMM_H
@@ -196,6 +196,9 @@ public:
   const char *axis() const { return axisName.c_str(); }
   const CollectiveCount &count(CollectiveKind kind) const { return counts[int(kind)]; }
   const ReducedCount &reduced() const { return sums; }
+  /// Bytes of data that this rank has handed to a transport for ranks of other nodes; headers and what announces
+  /// collectives do not count. 0 where something else sends them: of a CUDA program's ranks, NCCL.
+  int64_t sentToOtherNodes() const { return toOtherNodes; }
   /// The clock that counts the time spent here; may be null (work.h).
   WorkClock *clock() const { return timer; }
   void setClock(WorkClock *clock) { timer = clock; }
@@ -219,6 +222,7 @@ protected:
   int groupSize;
   CollectiveCount counts[kCollectiveKinds];
   ReducedCount sums;
+  int64_t toOtherNodes = 0;
   WorkClock *timer = nullptr;
 };
 

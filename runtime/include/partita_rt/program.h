@@ -424,6 +424,7 @@ struct Rank {
   class RankWaits *waits = nullptr;           ///< the runtime's own
   struct RankPosition *position = nullptr;    ///< the runtime's own: what others see of the rank
   struct FlightRing *flight = nullptr;        ///< the runtime's own: what it did last
+  const int *nodes = nullptr;                 ///< the runtime's own: by rank, its node's lowest
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.
