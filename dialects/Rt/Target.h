@@ -56,6 +56,9 @@ public:
   /// Returns true if ranks are processes, each with a device of its own; otherwise threads can be
   /// ranks.
   virtual bool ranksAreProcesses() const { return false; }
+  /// Returns true if collectives are rings over all ranks of a group; otherwise those of each node share memory
+  /// (partita_rt/node_traffic.h).
+  virtual bool sendsOverRings() const { return false; }
 
   //===-- Its kernels -----------------------------------------------------------------------===//
 

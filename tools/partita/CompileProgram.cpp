@@ -12,6 +12,7 @@
 #include "tools/partita/MemoryLimit.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/TargetOption.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -56,10 +57,10 @@ static std::string programName(StringRef folder) {
   return usable ? name : "program";
 }
 
-/// Sets the module's target; returns an error if a phase has already used another one.
-static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
-  const rt::Target &now = rt::Target::of(module);
-  const rt::Target &wanted = o.target.empty() ? now : *rt::Target::find(o.target);
+/// Sets the module's target; returns an error if a phase has already used another one, or an option goes with none that it could be.
+static std::string takeTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
+  const rt::Target &wanted =
+      o.target.empty() ? rt::Target::of(module) : *rt::Target::find(o.target);
   for (auto [option, given] :
        {std::pair("--gpu-arch", !o.architecture.empty()), {"--with-runtime", o.withRuntime}}) {
     if (given && wanted.getArchitectures().empty())
@@ -67,25 +68,7 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
     if (given && !o.lastPhase.empty())
       return std::string(option) + ": has no effect with --compile-to, which writes a module";
   }
-  if (&now == &wanted)
-    return {};
-  // Phase 'fuse' chooses kernels that only some targets have; the memory spaces depend on the
-  // target in any case.
-  bool hasKernels = wanted.fusesMatmuls() || !now.fusesMatmuls();
-  std::string phase = hasKernels ? "memory" : "fuse",
-              done = hasKernels ? "laid out this module's memory" : "made this module's kernels";
-  if (nextPhase > phaseIndex(phase))
-    return "--target: phase '" + phase + "' has " + done + " for the target '" +
-           now.getName().str() + "'; start again from a phase before it";
-  auto name = StringAttr::get(module.getContext(), wanted.getName());
-  SmallVector<ModuleOp> modules = pipe::stagesOf(module);
-  modules.push_back(module);
-  for (ModuleOp each : modules)
-    if (&wanted == rt::Target::all().front())
-      each->removeAttr(rt::RtDialect::kTarget);
-    else
-      each->setAttr(rt::RtDialect::kTarget, name);
-  return {};
+  return setTarget(module, nextPhase, o.target);
 }
 
 /// Finds the runtime: its library is in lib/ beside the tool's folder; its sources are under share/
@@ -144,7 +127,7 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan);
   int first = module ? nextPhase(*module) : -1;
-  if (first < 0 || !setTarget(*module, first, o).empty() ||
+  if (first < 0 || !takeTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
   std::optional<Footprint> footprint = footprintOf(*module);
@@ -270,7 +253,7 @@ int partita::tool::compileProgram(Session &session, OwningOpRef<ModuleOp> module
     return 1;
   if (!summary)
     session.tellGuesses(*module, o.plan);
-  if (std::string problem = setTarget(*module, first, o); !problem.empty())
+  if (std::string problem = takeTarget(*module, first, o); !problem.empty())
     return session.fail(problem);
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
   if (last < first - 1)

@@ -31,6 +31,7 @@ public:
   }
   StringRef getDefaultArchitecture() const override { return "sm_90"; }
   bool ranksAreProcesses() const override { return true; }
+  bool sendsOverRings() const override { return true; } // NCCL's
 
   bool fusesMatmuls() const override { return true; }
   bool multipliesRowsIn8Bits() const override { return true; } // those of sm_89 and sm_90

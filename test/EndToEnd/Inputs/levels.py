@@ -1,5 +1,5 @@
-"""What explain says that a node sends, within it and to other nodes, against the formulas of ZeRO-3, of hpZ, of weights in 8 bits, of ZeRO++ in bfloat16
-and of 1-bit Adam.
+"""What explain says that a node of GPUs sends, within it and to other nodes, against the formulas of ZeRO-3, of hpZ, of weights in 8 bits, of ZeRO++ in
+bfloat16 and of 1-bit Adam.
 usage: levels.py MODEL FOLDER"""
 import json
 import math
@@ -12,7 +12,7 @@ model, folder = sys.argv[1:]
 N, H = 4, 2  # ranks, of which a node has H
 GRADIENT_BLOCK = 32
 nodes, M = N // H, N // H - 1
-RANKS = [model, "--dim", "batch=4", "--dim", "sequence=8", "--mesh", f"dp={N}"]
+RANKS = [model, "--target", "cuda", "--dim", "batch=4", "--dim", "sequence=8", "--mesh", f"dp={N}"]
 PLAN = [*RANKS, "--zero-stage", "3", "--gather-always"]
 
 
@@ -32,7 +32,7 @@ def total(rows, axis="", direction="", level=1):
 
 
 # The bytes of the model, of what the backward pass gathers, and of the matrices that are rounded, with their blocks' scales.
-call("partita", "compile", *PLAN, "-o", folder + "/p")
+call("partita", "compile", *PLAN, "--no-build", "-o", folder + "/p")
 shapes = {each["name"]: each["shape"] for each in json.load(open(folder + "/p/manifest.json"))["parameters"]}
 P = 4 * sum(math.prod(shape) for shape in shapes.values())
 flat, hpz = levels("--ranks-per-node", str(H)), levels("--zero-hpz-partition-size", str(H))

@@ -9,6 +9,7 @@
 #include "tools/partita/CompileProgram.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/TargetOption.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -21,19 +22,6 @@ static std::string phaseList() {
   for (const Phase &phase : phases())
     text += "  " + phase.name.str() + "\n";
   return text;
-}
-
-static std::string allTargets(StringRef separator) {
-  std::string text;
-  for (const rt::Target *target : rt::Target::all())
-    text += (text.empty() ? "" : separator.str()) + target->getName().str();
-  return text;
-}
-
-static std::string checkTarget(StringRef text) {
-  return rt::Target::find(text)
-             ? ""
-             : ("'" + text + "' is not a target; known targets: " + allTargets(", ")).str();
 }
 
 /// Returns an error unless some target has this architecture.
@@ -52,11 +40,7 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.group("Output");
   options.text("o", "DIR", o.output,
                "the program's folder; with --compile-to the file to write the module to");
-  options.custom("target", allTargets("|"), rt::Target::all().front()->getName(),
-                 "what the program runs on", [&o](StringRef text) {
-                   o.target = text.str();
-                   return checkTarget(text);
-                 });
+  declareTarget(options, o.target);
   options.custom(
       "gpu-arch", "sm_NN", "sm_90",
       "with --target cuda: the GPU's architecture; sm_80: A100, sm_90: H100, sm_100: B200",

@@ -27,6 +27,7 @@
 #include "tools/partita/Report/MemoryText.h"
 #include "tools/partita/Report/SchedulePicture.h"
 #include "tools/partita/Report/StagesText.h"
+#include "tools/partita/TargetOption.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -42,6 +43,7 @@ using analysis::Collective;
 namespace {
 struct ExplainOptions {
   std::string subject; ///< a compiled program's folder, or a model
+  std::string target;  ///< of a model
   std::vector<std::string> dims;
   std::string picture, schedulePicture;
   bool all = false, asJson = false, memory = false, flops = false, warningsAsErrors = false;
@@ -71,6 +73,7 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
   o.config.declare(options);
   declarePlanOptions(options, o.plan);
+  declareTarget(options, o.target);
   options.group("Output");
   o.expectations.declare(options);
   options.flag(
@@ -96,9 +99,10 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   picture("memory-picture", "draws memory over the step's ops, stacked by kind", o.picture);
   picture("schedule-picture", "draws the schedule of the pipeline stages by the clock of op costs",
           o.schedulePicture);
-  options.integer("ranks-per-node", "N", o.ranksPerNode, 0, 65536,
-                  "what nodes of N consecutive ranks send within them and between them; 0: "
-                  "--zero-hpz-partition-size's groups are nodes");
+  options.integer(
+      "ranks-per-node", "N", o.ranksPerNode, 0, 65536,
+      "what nodes of N consecutive ranks send within them and between them, as the target "
+      "does; 0: --zero-hpz-partition-size's groups are nodes");
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   declareWarningsAsErrors(options, o.warningsAsErrors);
   return options.parse(arguments);
@@ -188,6 +192,10 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
   session.tellGuesses(*module, o.plan);
+  if (std::string problem = setTarget(*module, first, o.target); !problem.empty()) {
+    session.fail(problem);
+    return std::nullopt;
+  }
   if (!explainExact(o, *module, first) ||
       failed(
           runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)) ||
@@ -197,12 +205,12 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
 }
 
 static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
-  if (!o.dims.empty() || o.config.isSet() || o.warningsAsErrors ||
+  if (!o.dims.empty() || !o.target.empty() || o.config.isSet() || o.warningsAsErrors ||
       llvm::any_of(planOptions(),
                    [&](const PlanOption &option) { return o.plan.isSet(option.name); })) {
     session.fail(
         o.subject +
-        ": is compiled already; --config, --dim, --warnings-as-errors and the plan's options go with a model");
+        ": is compiled already; --config, --dim, --target, --warnings-as-errors and the plan's options go with a model");
     return std::nullopt;
   }
   std::string problem;

@@ -2,8 +2,10 @@
 
 #include "tools/partita/Report/LevelsText.h"
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Rt/Target.h"
 #include "tools/partita/Program.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>
@@ -67,15 +69,14 @@ static int64_t stageOf(const json::Object &manifest, int64_t rank) {
   return -1;
 }
 
-/// What one group sends in all calls of a collective.
-static LevelBytes sentBy(ArrayRef<int64_t> group, const Collective &collective, int64_t perNode) {
+using PerNode = std::vector<LevelBytes>;
+
+/// Adds what one group sends over a ring in all calls of a collective, by node.
+static void addRing(ArrayRef<int64_t> group, const Collective &collective, int64_t perNode,
+                    PerNode &sent) {
   auto size = static_cast<int64_t>(group.size());
-  bool toAll = collective.kind == CollectiveKind::AllToAll;
-  int64_t links[2] = {0, 0}; // within a node, between nodes
-  for (int64_t from = 0; from < size; ++from)
-    for (int64_t next = 1; next < (toAll ? size : std::min<int64_t>(size, 2)); ++next)
-      ++links[group[from] / perNode != group[(from + next) % size] / perNode];
   int64_t bytes = collective.bytes * collective.calls;
+  bool toAll = collective.kind == CollectiveKind::AllToAll;
   auto over = [&](int64_t count) {
     switch (collective.kind) {
     case CollectiveKind::AllToAll:
@@ -88,63 +89,128 @@ static LevelBytes sentBy(ArrayRef<int64_t> group, const Collective &collective, 
       return count * (size - 1) * bytes / size;
     }
   };
-  return {over(links[0]), over(links[1])};
+  std::map<int64_t, LevelBytes> links; // by node
+  for (int64_t from = 0; from < size; ++from)
+    for (int64_t next = 1; next < (toAll ? size : std::min<int64_t>(size, 2)); ++next) {
+      int64_t node = group[from] / perNode;
+      bool leaves = node != group[(from + next) % size] / perNode;
+      links[node] += {leaves ? 0 : 1, leaves ? 1 : 0};
+    }
+  for (const auto &[node, its] : links)
+    sent[node] += {over(its.within), over(its.between)};
+}
+
+/// The type of numbers that are added up; others are bytes to those who send them.
+static partita_rt::DType reducedType(StringRef name) {
+  using partita_rt::DType;
+  return llvm::StringSwitch<DType>(name)
+      .Case("float64", DType::Float64)
+      .Case("float16", DType::Float16)
+      .Case("bfloat16", DType::BFloat16)
+      .Case("int64", DType::Int64)
+      .Case("int32", DType::Int32)
+      .Default(DType::Float32);
+}
+
+/// Adds what the ranks of one group send each other on CPUs in all calls of a collective.
+static void addOnCpus(ArrayRef<int64_t> group, const Collective &collective, int64_t perNode,
+                      PerNode &sent) {
+  std::vector<int> nodes;
+  for (int64_t rank : group)
+    nodes.push_back(int(rank / perNode));
+  partita_rt::NodeLayout layout(nodes);
+  const CollectiveRow &row = collective.row();
+  partita_rt::DType type = row.reduces ? reducedType(collective.type) : partita_rt::DType::UInt8;
+  int64_t parts = partita_rt::wireBytes(row.kind, 1, layout.size()); // as the bytes are counted
+  int64_t elements = collective.bytes / parts / partita_rt::sizeOf(type);
+  std::vector<LevelBytes> its = partita_rt::NodeTraffic(layout, row.kind, type, elements).byNode();
+  for (size_t n = 0; n < its.size(); ++n)
+    sent[nodes[layout.firsts[n]]] +=
+        {its[n].within * collective.calls, its[n].between * collective.calls};
 }
 
 namespace {
 /// The groups of a program's communicators, by name.
 class Groups {
 public:
-  Groups(const json::Object &manifest, int64_t perNode) : manifest(manifest), perNode(perNode) {
+  Groups(const json::Object &manifest, int64_t perNode)
+      : manifest(manifest), perNode(perNode),
+        nodes((rankCount(manifest) + perNode - 1) / perNode), // the manifest may be wrong
+        overRings(targetOf(manifest).sendsOverRings()) {
     for (const json::Object *row : objectsIn(manifest.getArray("communicators")))
       groups[row->getString("name").value_or("").str()] = rankGroups(manifest, *row);
   }
 
-  /// What all groups send for the collective; if it joins stages, for that of the first one alone.
-  LevelBytes sent(const Collective &collective) const {
-    LevelBytes sum;
+  /// What all groups send for the collective, by node; if it joins stages, for that of the first one alone.
+  PerNode sent(const Collective &collective) const {
+    PerNode sum(nodes);
     auto found = groups.find(collective.communicator);
     if (found == groups.end())
       return sum;
     for (const std::vector<int64_t> &group : found->second)
       if (collective.stage < 0 || stageOf(manifest, group.front()) == collective.stage)
-        sum += sentBy(group, collective, perNode);
+        (overRings ? addRing : addOnCpus)(group, collective, perNode, sum);
     return sum;
   }
 
-private:
   const json::Object &manifest;
-  int64_t perNode;
+  int64_t perNode, nodes;
+  bool overRings;
+
+private:
   std::map<std::string, std::vector<std::vector<int64_t>>> groups;
 };
 } // namespace
+
+static LevelBytes mean(const PerNode &nodes) {
+  LevelBytes sum;
+  for (const LevelBytes &node : nodes)
+    sum += node;
+  auto count = static_cast<int64_t>(nodes.size());
+  return {sum.within / count, sum.between / count};
+}
+
+/// Returns the table of the steps in which the ranks communicate alike.
+static LevelTable tableOf(const Groups &groups, ArrayRef<Collective> collectives,
+                          StringRef function, analysis::Steps steps) {
+  LevelTable table{
+      function.str(), groups.perNode, groups.nodes, groups.overRings, steps, {}, {}, {}, {}};
+  PerNode all(groups.nodes);
+  std::vector<PerNode> ofRows;
+  for (const Collective &each : collectives) {
+    if (each.function != function || !each.steps.contains(steps))
+      continue;
+    std::string what = std::string(each.row().name) + " over " + each.axis +
+                       (each.type == "float32" ? "" : " of " + each.type);
+    auto row = llvm::find_if(table.rows, [&](const LevelTable::Row &its) {
+      return its.backward == each.backward && its.what == what;
+    });
+    size_t number = row - table.rows.begin();
+    if (row == table.rows.end()) {
+      table.rows.push_back({each.backward, what, {}});
+      ofRows.emplace_back(groups.nodes);
+    }
+    PerNode sent = groups.sent(each);
+    for (size_t n = 0; n < sent.size(); ++n) {
+      ofRows[number][n] += sent[n];
+      all[n] += sent[n];
+    }
+  }
+  for (size_t number = 0; number < ofRows.size(); ++number)
+    table.rows[number].sent = mean(ofRows[number]);
+  table.all = mean(all);
+  table.busiest = *llvm::max_element(
+      all, [](const LevelBytes &a, const LevelBytes &b) { return a.between < b.between; });
+  return table;
+}
 
 std::vector<LevelTable> partita::tool::levelsOf(const json::Object &manifest,
                                                 ArrayRef<Collective> collectives,
                                                 StringRef function, int64_t ranksPerNode) {
   Groups groups(manifest, ranksPerNode);
-  int64_t nodes = rankCount(manifest) / ranksPerNode;
   std::vector<LevelTable> tables;
-  for (analysis::Steps steps : analysis::phasesOf(collectives)) {
-    LevelTable &table =
-        tables.emplace_back(LevelTable{function.str(), ranksPerNode, nodes, steps, {}, {}, {}});
-    for (const Collective &each : collectives)
-      if (each.function == function && each.steps.contains(steps)) {
-        std::string what = std::string(each.row().name) + " over " + each.axis +
-                           (each.type == "float32" ? "" : " of " + each.type);
-        auto row = llvm::find_if(table.rows, [&](const LevelTable::Row &its) {
-          return its.backward == each.backward && its.what == what;
-        });
-        if (row == table.rows.end())
-          row = table.rows.insert(row, {each.backward, what, {}});
-        LevelBytes sent = groups.sent(each);
-        row->sent += sent;
-        table.all += sent;
-      }
-    for (LevelTable::Row &row : table.rows)
-      row.sent = row.sent / nodes;
-    table.all = table.all / nodes;
-  }
+  for (analysis::Steps steps : analysis::phasesOf(collectives))
+    tables.push_back(tableOf(groups, collectives, function, steps));
   return tables;
 }
 
@@ -153,15 +219,18 @@ void partita::tool::printLevels(raw_ostream &os, const LevelTable &table) {
   for (const LevelTable::Row &row : table.rows)
     rows.push_back({(row.backward ? "backward  " : "forward   ") + row.what, row.sent});
   rows.push_back({"in all", table.all});
+  if (table.busiest.between != table.all.between)
+    rows.push_back({"the busiest node", table.busiest});
   if (table.exact)
     rows.push_back({"without ZeRO++", *table.exact});
   size_t width = 0;
   for (const auto &[title, sent] : rows)
     width = std::max(width, title.size());
-  os << formatv("\nBytes that {0} of {1} {2} sends in {3}{4}, over rings\n",
+  os << formatv("\nBytes that {0} of {1} {2} sends in {3}{4}, {5}\n",
                 table.nodes == 1 ? "one node" : formatv("each of {0} nodes", table.nodes).str(),
                 table.ranksPerNode, table.ranksPerNode == 1 ? "rank" : "ranks", table.function,
-                table.steps.text());
+                table.steps.text(),
+                table.overRings ? "over rings" : "by shared memory and messages");
   auto line = [&](StringRef title, StringRef within, StringRef between) {
     os << "  " << left_justify(title, width) << "  " << right_justify(within, 16) << "  "
        << right_justify(between, 16) << '\n';
@@ -182,7 +251,10 @@ json::Object partita::tool::levelsToJson(const LevelTable &table) {
     entry["collective"] = row.what;
     rows.push_back(std::move(entry));
   }
-  json::Object object{{"rows", std::move(rows)}, {"all", bytes(table.all)}};
+  json::Object object{{"over", table.overRings ? "rings" : "shared memory and messages"},
+                      {"rows", std::move(rows)},
+                      {"all", bytes(table.all)},
+                      {"busiest", bytes(table.busiest)}};
   analysis::addSteps(table.steps, object);
   if (table.exact)
     object["without_zeropp"] = bytes(*table.exact);
