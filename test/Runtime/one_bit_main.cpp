@@ -5,6 +5,7 @@
 //     partita_rt_one_bit RANKS lamb     results of 1-bit LAMB
 //     partita_rt_one_bit RANKS exact    in the warm-up, a sum has allReduce's bits
 //     partita_rt_one_bit RANKS many     a hash of the sums of many elements, and the bytes sent
+//     partita_rt_one_bit RANKS padded   the same of tensors that end in padding, which is 0 and keeps its errors, with a rank's NaN too
 //     partita_rt_one_bit RANKS spoilt   a rank's NaN in one tensor: all values NaN, all errors kept
 
 #include "common/mesh/launch.h"
@@ -52,7 +53,9 @@ struct Many {
   std::vector<float> a, b, c;
   std::vector<float> errors[6];
   std::vector<char> scratch;
-  explicit Many(const Rank &rank) : a(300007), b(1), c(48) {
+  bool isPadded;
+  explicit Many(const Rank &rank, bool isPadded = false)
+      : a(300007), b(1), c(48), isPadded(isPadded) {
     for (std::vector<float> *each : {&a, &b, &c})
       for (size_t i = 0; i < each->size(); ++i)
         (*each)[i] = number(3, rank.rank, int64_t(each->size()), int64_t(i)) * (rank.rank + 1);
@@ -63,11 +66,24 @@ struct Many {
     }
   }
   void sum(Rank &rank, bool compresses) {
-    OneBitTensors all = {{a.data(), errors[0].data(), errors[1].data(), int64_t(a.size())},
-                         {b.data(), errors[2].data(), errors[3].data(), int64_t(b.size())},
-                         {c.data(), errors[4].data(), errors[5].data(), int64_t(c.size())}};
+    OneBitTensors all = {
+        {a.data(), errors[0].data(), errors[1].data(), int64_t(a.size()), validOf(a)},
+        {b.data(), errors[2].data(), errors[3].data(), int64_t(b.size()), validOf(b)},
+        {c.data(), errors[4].data(), errors[5].data(), int64_t(c.size()), validOf(c)}};
     scratch.resize(size_t(oneBitScratch(all, rank.ranks)));
     oneBitAllReduce(*rank.world, all, compresses, scratch.data(), "momenta");
+  }
+  int64_t validOf(const std::vector<float> &of) const {
+    return int64_t(isPadded ? of.size() * 5 / 8 : of.size());
+  }
+  /// Are the padding's values 0, and its workers' errors what they were?
+  bool leftPaddingOut() const {
+    bool left = true;
+    const std::vector<float> *all[] = {&a, &b, &c};
+    for (int number = 0; number < 3; ++number)
+      for (auto i = size_t(validOf(*all[number])); i < all[number]->size(); ++i)
+        left &= (*all[number])[i] == 0 && errors[2 * number][i] == 0.25f;
+    return left;
   }
   bool keptErrors() const {
     bool kept = true;
@@ -88,27 +104,29 @@ void exact(Rank &rank) {
     fail("a sum of the warm-up is not allReduce's");
 }
 
-void spoilt(Rank &rank) {
-  Many sums(rank);
+void spoilt(Rank &rank, bool isPadded) {
+  Many sums(rank, isPadded);
   if (rank.rank == rank.ranks - 1)
     sums.c[7] = NAN;
   sums.sum(rank, true);
   for (const std::vector<float> *each : {&sums.a, &sums.b, &sums.c})
-    for (float value : *each)
-      if (!std::isnan(value))
+    for (int64_t i = 0; i < sums.validOf(*each); ++i)
+      if (!std::isnan((*each)[size_t(i)]))
         fail("a value survives another rank's NaN");
-  if (!sums.keptErrors())
-    fail("an error of a skipped step is not kept");
+  if (!sums.keptErrors() || !sums.leftPaddingOut())
+    fail("an error of a skipped step is not kept, or padding is not 0");
 }
 
 /// A hash of what compressed sums of many elements leave on all ranks, and the bytes counted.
-void many(Rank &rank) {
-  Many sums(rank);
+void many(Rank &rank, bool isPadded) {
+  Many sums(rank, isPadded);
   auto before = [&](CollectiveKind kind) { return rank.world->count(kind).bytes; };
   int64_t toAll = before(CollectiveKind::AllToAll), gathered = before(CollectiveKind::AllGather);
   sums.sum(rank, true);
   toAll = before(CollectiveKind::AllToAll) - toAll;
   gathered = before(CollectiveKind::AllGather) - gathered;
+  if (!sums.leftPaddingOut())
+    fail("padding has a value, or another error");
   uint64_t hash = 0xCBF29CE484222325u;
   for (const std::vector<float> *each : {&sums.a, &sums.b, &sums.c})
     for (float value : *each) {
@@ -144,9 +162,11 @@ int main(int argc, char **argv) {
     if (mode == "exact")
       return exact(rank);
     if (mode == "spoilt")
-      return spoilt(rank);
+      return spoilt(rank, false);
     if (mode == "many")
-      return many(rank);
+      return many(rank, false);
+    if (mode == "padded")
+      return spoilt(rank, true), many(rank, true);
     Host host{rank, {}};
     train(rank, algorithmOf(mode), host);
   });

@@ -63,6 +63,99 @@ TEST(OneBit, meanIsExponentialUntilTermsAreOfTheMean) {
   EXPECT_EQ(m, sum);
 }
 
+/// What ranks hold of a tensor of n elements that ends in padding.
+struct Padded {
+  std::vector<float> values, worker, server;
+  Padded(int64_t n, int64_t valid, int rank, int ranks)
+      : values(size_t(n), NAN), worker(size_t(n)), server(size_t(oneBitChunk(n, ranks))) {
+    for (int64_t i = 0; i < valid; ++i) {
+      values[size_t(i)] = float((i * 7919 + rank * 31) % 23 - 11);
+      worker[size_t(i)] = 0.01f * float((i * 104729 + rank) % 17 - 8);
+    }
+    for (int64_t i = 0; i < std::min(valid - rank * oneBitChunk(n, ranks), oneBitChunk(n, ranks));
+         ++i)
+      server[size_t(i)] = 0.01f * float((i * 31 + rank) % 19 - 9);
+  }
+};
+
+float signed_(float scale, float of) { return of >= 0 ? scale : -scale; }
+
+/// Only the elements before it have bits, weigh in scales and leave errors; wherever chunks end.
+TEST(OneBit, paddingHasNoBits) {
+  const int64_t n = 42;
+  for (int ranks : {2, 3, 4})
+    for (int64_t valid : {0, 1, 11, 13, 14, 21, 33, 41, 42}) {
+      SCOPED_TRACE(testing::Message() << valid << " of " << n << " on " << ranks);
+      std::vector<Padded> found, before;
+      for (int rank = 0; rank < ranks; ++rank)
+        found.emplace_back(n, valid, rank, ranks);
+      before = found;
+      auto tensorOf = [&](Padded &of) {
+        return OneBitTensor{of.values.data(), of.worker.data(), of.server.data(), n, valid};
+      };
+      auto bytes = size_t(oneBitBytes(n, ranks));
+      std::vector<std::vector<uint8_t>> sent;
+      std::vector<uint8_t> served(bytes * size_t(ranks), 0xa5);
+      for (Padded &each : found) {
+        OneBitTensors tensors = {tensorOf(each)};
+        sent.emplace_back(bytes * size_t(ranks), uint8_t(0xa5));
+        packForServers(OneBitBlocks(tensors, ranks), sent.back().data());
+      }
+      for (int self = 0; self < ranks; ++self) {
+        std::vector<uint8_t> received;
+        for (const std::vector<uint8_t> &from : sent)
+          received.insert(received.end(), from.begin() + int64_t(bytes) * self,
+                          from.begin() + int64_t(bytes) * (self + 1));
+        OneBitTensors tensors = {tensorOf(found[size_t(self)])};
+        serveSums(OneBitBlocks(tensors, ranks), self, sent[size_t(self)].data(), received.data(),
+                  served.data() + bytes * size_t(self));
+      }
+      for (Padded &each : found) {
+        OneBitTensors tensors = {tensorOf(each)};
+        unpackSums(OneBitBlocks(tensors, ranks), served.data());
+      }
+
+      std::vector<float> sum(size_t(n), 0.0f);
+      std::vector<Padded> expected = before;
+      for (Padded &each : expected) { // the values are what is compressed
+        for (int64_t i = 0; i < valid; ++i)
+          each.values[size_t(i)] += each.worker[size_t(i)];
+        float scale = signScale(each.values.data(), valid);
+        for (int64_t i = 0; i < valid; ++i)
+          each.worker[size_t(i)] = each.values[size_t(i)] - signed_(scale, each.values[size_t(i)]);
+      }
+      for (int64_t chunk = oneBitChunk(n, ranks), first = 0; first < valid; first += chunk) {
+        std::vector<float> &server = expected[size_t(first / chunk)].server;
+        int64_t size = std::min(chunk, valid - first);
+        for (int64_t i = 0; i < size; ++i)
+          for (Padded &each : expected)
+            server[size_t(i)] +=
+                signed_(signScale(each.values.data(), valid), each.values[size_t(first + i)]);
+        float scale = signScale(server.data(), size);
+        for (int64_t i = 0; i < size; ++i) {
+          sum[size_t(first + i)] = signed_(scale, server[size_t(i)]);
+          server[size_t(i)] -= signed_(scale, server[size_t(i)]);
+        }
+      }
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(found[size_t(rank)].values, sum) << rank;
+        EXPECT_EQ(found[size_t(rank)].worker, expected[size_t(rank)].worker) << rank;
+        EXPECT_EQ(found[size_t(rank)].server, expected[size_t(rank)].server) << rank;
+      }
+    }
+}
+
+TEST(OneBit, paddingIsTheEndOfTheLastShards) {
+  EXPECT_EQ(oneBitValid(33, 65, 0), 33);
+  EXPECT_EQ(oneBitValid(33, 65, 1), 32);
+  EXPECT_EQ(oneBitValid(33, 66, 1), 33);
+  EXPECT_EQ(oneBitValid(3, 7, 2), 1);
+  EXPECT_EQ(oneBitValid(3, 6, 2), 0);
+  EXPECT_EQ(oneBitValid(3, 6, 3), 0);
+  OneBitTensor none{nullptr, nullptr, nullptr, 35};
+  EXPECT_EQ(none.valid, 35);
+}
+
 TEST(OneBit, bytesOfABlock) {
   EXPECT_EQ(oneBitBytes(35, 2), 4 + 3); // chunks of 18
   EXPECT_EQ(oneBitBytes(3, 4), 4 + 1);

@@ -19,12 +19,12 @@ struct OneBitBlocks {
     for (const OneBitTensor &each : tensors)
       bytes += oneBitBytes(each.count, ranks);
   }
-  /// The first element of a rank's chunk, and how many it has.
+  /// The first element of a rank's chunk, and how many it has before the tensor's padding.
   int64_t first(const OneBitTensor &tensor, int rank) const {
-    return std::min(tensor.count, rank * oneBitChunk(tensor.count, ranks));
+    return std::min(tensor.valid, rank * oneBitChunk(tensor.count, ranks));
   }
   int64_t size(const OneBitTensor &tensor, int rank) const {
-    return std::min(tensor.count, (rank + 1) * oneBitChunk(tensor.count, ranks)) -
+    return std::min(tensor.valid, (rank + 1) * oneBitChunk(tensor.count, ranks)) -
            first(tensor, rank);
   }
   static float scaleAt(const uint8_t *block, size_t tensor) {

@@ -16,7 +16,7 @@ public:
   /// finite, errors stay and all bytes of `served` are 0xff: its scales are not numbers.
   virtual void serve(const OneBitBlocks &blocks, int self, const uint8_t *sent,
                      const uint8_t *received, uint8_t *served) const = 0;
-  /// Values of all chunks; NaN where a scale is not a number.
+  /// Values of all chunks; NaN where a scale is not a number. Padding becomes 0.
   virtual void unpack(const OneBitBlocks &blocks, const uint8_t *received) const = 0;
 
 protected:

@@ -86,9 +86,9 @@ static void packChunk(uint8_t *bits, const float *x, int64_t n, int64_t chunk) {
 
 void packForServers(const OneBitBlocks &blocks, uint8_t *sent) {
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
-    for (int64_t i = 0; i < tensor.count; ++i)
+    for (int64_t i = 0; i < tensor.valid; ++i)
       tensor.values[i] += tensor.worker[i];
-    float scale = signScale(tensor.values, tensor.count);
+    float scale = signScale(tensor.values, tensor.valid);
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       uint8_t *block = sent + rank * blocks.bytes;
       OneBitBlocks::setScale(block, number, scale);
@@ -112,7 +112,7 @@ void serveSums(const OneBitBlocks &blocks, int self, const uint8_t *sent, const 
     return void(std::fill_n(served, blocks.bytes, uint8_t(0xff)));
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
     float scale = OneBitBlocks::scaleAt(sent, number);
-    for (int64_t i = 0; i < tensor.count; ++i)
+    for (int64_t i = 0; i < tensor.valid; ++i)
       tensor.worker[i] = tensor.values[i] - (tensor.values[i] >= 0 ? scale : -scale);
     int64_t n = blocks.size(tensor, self);
     float *y = tensor.values + blocks.first(tensor, self);
@@ -132,7 +132,7 @@ void serveSums(const OneBitBlocks &blocks, int self, const uint8_t *sent, const 
 
 void unpackSums(const OneBitBlocks &blocks, const uint8_t *received) {
   blocks.forTensors([&](const OneBitTensor &tensor, size_t number, int64_t offset) {
-    std::fill_n(tensor.values, tensor.count, 0.0f);
+    std::fill_n(tensor.values, tensor.count, 0.0f); // padding too
     for (int rank = 0; rank < blocks.ranks; ++rank) {
       const uint8_t *block = received + rank * blocks.bytes;
       float scale = OneBitBlocks::scaleAt(block, number);

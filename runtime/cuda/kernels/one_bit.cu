@@ -1,5 +1,5 @@
 // Sums with one bit per element (partita_rt/one_bit.h), bit for bit as the CPU's: signs are packed by votes of a warp, whose 32 lanes read
-// neighbours. A launch takes up to sixty tensors.
+// neighbours. A launch takes up to 54 tensors.
 //
 // Scales: sixteen lanes sum the squares of a block of 4096 elements, as sixteen lanes of the CPU do; a block of threads then adds the blocks'
 // sums, the same tree on both (one_bit_shapes.h). What ranks send is aligned to bytes, so scales and words of bits are read and written as such.
@@ -16,15 +16,15 @@ namespace partita_rt::cuda {
 
 namespace {
 
-constexpr int kThreads = 256, kTensors = 60;
+constexpr int kThreads = 256, kTensors = 54;
 constexpr int kBlockLanes = 16,
               kHeld = 16; ///< lanes of a block's sum, and the elements that each holds
 static_assert(kThreads == kSignScaleLanes, "a thread has a lane of a scale");
 
-/// A tensor, and what of it the launch works on: all, or this rank's chunk.
+/// A tensor, and what of it the launch works on, without padding: all, or this rank's chunk.
 struct Tensor {
   float *values, *worker, *server;
-  int64_t count, first, size;
+  int64_t count, valid, first, size;
   int64_t bits;  ///< offset in a block
   int number;    ///< of the scale in a block
   int firstUnit; ///< of the launch's units of work, which are numbered consecutively
@@ -76,9 +76,11 @@ __device__ inline float signedScale(bool positive, float scale) {
 /// A chunk of a tensor, in parts of a block's size.
 struct Chunk {
   int64_t length, first, size; ///< the length is that of all chunks but the last ones
+  int64_t sizeInMemory;        ///< with padding
   __device__ Chunk(const Tensor &tensor, int64_t rank, int64_t ranks)
       : length(oneBitChunk(tensor.count, ranks)), first(least(tensor.count, rank * length)),
-        size(least(tensor.count, first + length) - first) {}
+        size(least(tensor.valid, first + length) - least(tensor.valid, first)),
+        sizeInMemory(least(tensor.count, first + length) - first) {}
 };
 
 //===-- Scales ------------------------------------------------------------------------------===//
@@ -246,7 +248,7 @@ __global__ void __launch_bounds__(kThreads)
   const Tensor &tensor = tensors.having(blockIdx.x);
   float scale = loadScale(sent + 4 * tensor.number);
   int64_t begin = (int64_t(blockIdx.x) - tensor.firstUnit) * kSignScaleBlock,
-          end = least(begin + kSignScaleBlock, tensor.count);
+          end = least(begin + kSignScaleBlock, tensor.valid);
   for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
     tensor.worker[i] = tensor.values[i] - signedScale(tensor.values[i] >= 0.0f, scale);
 }
@@ -267,7 +269,7 @@ __global__ void __launch_bounds__(kThreads)
            });
 }
 
-/// The sums of all chunks. A unit is a part of a rank's chunk.
+/// The sums of all chunks, and zeros for padding. A unit is a part of a rank's chunk.
 __global__ void __launch_bounds__(kThreads)
     unpackChunks(const uint8_t *received, int64_t bytes, int ranks, Tensors tensors) {
   const Tensor &tensor = tensors.having(blockIdx.x);
@@ -277,10 +279,14 @@ __global__ void __launch_bounds__(kThreads)
   const uint8_t *block = received + rank * bytes;
   float scale = loadScale(block + 4 * tensor.number);
   bool isNumber = scale == scale;
-  int64_t begin = unit % parts * kSignScaleBlock, end = least(begin + kSignScaleBlock, chunk.size);
-  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads)
-    tensor.values[chunk.first + i] = // added to 0, as on the CPU, so that no zero is negative
+  int64_t begin = unit % parts * kSignScaleBlock,
+          end = least(begin + kSignScaleBlock, chunk.sizeInMemory);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    // Added to 0, as on the CPU, so that no zero is negative.
+    float sum =
         isNumber ? 0.0f + signedScale(isSet(block + tensor.bits, i), scale) : __builtin_nanf("");
+    tensor.values[chunk.first + i] = i < chunk.size ? sum : 0.0f;
+  }
 }
 
 //===-- Their order -------------------------------------------------------------------------===//
@@ -298,8 +304,9 @@ template <typename Work> void forTables(const OneBitBlocks &blocks, int self, Wo
                                each.worker,
                                each.server,
                                each.count,
+                               each.valid,
                                self < 0 ? 0 : blocks.first(each, self),
-                               self < 0 ? each.count : blocks.size(each, self),
+                               self < 0 ? each.valid : blocks.size(each, self),
                                bits,
                                int(number),
                                0};
@@ -399,7 +406,7 @@ void serveSums(const Stream &stream, const OneBitBlocks &blocks, int self, const
                     blocks.ranks, int64_t(blocks.tensors.size()));
   forTables(blocks, self, [&](Tensors &tensors) {
     if (int64_t units =
-            tensors.numberUnits([](const Tensor &each) { return signScaleBlocks(each.count); }))
+            tensors.numberUnits([](const Tensor &each) { return signScaleBlocks(each.valid); }))
       PARTITA_RT_LAUNCH(keepErrors, gridOf(units), kThreads, 0, stream, tensors, sent,
                         scratch.finite);
     if (int64_t units = tensors.numberUnits(blocksOf))

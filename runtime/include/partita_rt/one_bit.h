@@ -3,7 +3,9 @@
 // errors that workers and servers feed back.
 //
 // A tensor of n elements has a chunk of ceil(n / ranks) elements per rank, its server, in memory
-// order; the last chunks are shorter or empty, and nothing is padded with elements. What a rank
+// order; the last chunks are shorter or empty, and nothing is padded with elements. Where the tensor itself
+// ends in padding (a shard of 33 rows that has 32), chunks and bits stay where they are, but no scale counts padding, and all
+// that a sum makes of it is 0. What a rank
 // sends to a server is a block: a scale per tensor, then each tensor's chunk as bits, from a whole
 // byte on. What a server sends to everyone is a block of the same form, so that both phases, an
 // all-to-all and an all-gather, move the same number of bytes.
@@ -26,6 +28,7 @@ struct OneBitTensor {
   float *worker; ///< as many: what this rank's compression has left out so far
   float *server; ///< oneBitChunk: what the compression of this rank's chunk has left out
   int64_t count;
+  int64_t valid = count; ///< as many are no padding (oneBitValid), the same on all ranks; the rest stays 0, errors too
 };
 using OneBitTensors = std::initializer_list<OneBitTensor>;
 
@@ -52,7 +55,8 @@ inline void oneBitClip(float *ofSums, float *ofGradients, float *typical, float 
 
 /// Sums the tensors over the ranks of a group. All ranks pass the same `compresses`. Without it the
 /// sum is allReduce's, bit for bit, and the errors stay; with it, of x_r being a rank's values plus
-/// its worker's error, and s(x) = |x| / sqrt(n), the scale of a tensor or chunk of n elements:
+/// its worker's error, and s(x) = |x| / sqrt(n), the scale of a tensor or chunk of n elements
+/// that are no padding (0 if there are none):
 ///
 ///     worker = x_r - s(x_r) sign(x_r);  y = sum over ranks of s(x_r) sign(x_r), plus the server's error
 ///     server = y - s(y) sign(y);        values = s(y) sign(y)
@@ -61,7 +65,7 @@ inline void oneBitClip(float *ofSums, float *ofGradients, float *typical, float 
 /// infinite or not a number, all values become NaN on all ranks, and all errors stay; if a server's sum
 /// is beyond float32, its chunk of the tensor is infinite on all ranks, and its error stays. No program
 /// skips such a step: parameters become NaN, and the next loss ends the run. One rank alone compresses
-/// nothing.
+/// nothing. Padding is 0 after all compressed sums, and its errors stay.
 void oneBitAllReduce(Communicator &group, OneBitTensors tensors, bool compresses, void *scratch,
                      const char *why);
 

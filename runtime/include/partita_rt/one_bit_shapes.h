@@ -14,6 +14,11 @@ PARTITA_RT_HOST_DEVICE constexpr int64_t oneBitChunk(int64_t n, int64_t ranks) {
   return (n + ranks - 1) / ranks;
 }
 
+/// How many of a tensor's n elements are no padding, on the rank at this place of those that have `full` elements in shards of n. Padding is at a shard's end.
+PARTITA_RT_HOST_DEVICE constexpr int64_t oneBitValid(int64_t n, int64_t full, int64_t place) {
+  return full >= (place + 1) * n ? n : full <= place * n ? 0 : full - place * n;
+}
+
 /// Bytes of a tensor in a block: its scale and its bits.
 constexpr int64_t oneBitBytes(int64_t n, int64_t ranks) {
   return 4 + (oneBitChunk(n, ranks) + 7) / 8;

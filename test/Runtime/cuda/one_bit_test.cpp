@@ -174,6 +174,70 @@ TEST(OneBitOnGpu, ZerosHaveSigns) {
     EXPECT_FALSE(std::signbit(each));
 }
 
+/// Makes the tensors' ends padding, which holds `value` on all ranks and has no errors.
+void pad(std::vector<Held> &ranks, const std::vector<int64_t> &valid, float value) {
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (size_t i = 0; i < valid.size(); ++i) {
+      OneBitTensor &tensor = ranks[rank].all[i];
+      tensor.valid = valid[i];
+      std::fill(tensor.values + valid[i], tensor.values + tensor.count, value);
+      std::fill(tensor.worker + valid[i], tensor.worker + tensor.count, 0.0f);
+      int64_t chunk = oneBitChunk(tensor.count, int64_t(ranks.size()));
+      for (int64_t j = 0; j < chunk; ++j)
+        if (int64_t(rank) * chunk + j >= valid[i])
+          tensor.server[j] = 0;
+    }
+}
+
+void expectZeros(const Tensor<float> &tensor, int64_t from) {
+  Floats values = tensor.floats();
+  for (size_t i = size_t(from); i < values.size(); ++i)
+    if (std::signbit(values[i]) || values[i] != 0) {
+      ADD_FAILURE() << "padding " << i << " is " << values[i];
+      return;
+    }
+}
+
+/// Whatever is in it: nothing of a chunk, one element, all but one, all; chunks that are padding alone.
+TEST(OneBitOnGpu, PaddingIsZeroAndHasNoBits) {
+  const std::vector<int64_t> counts = {42, 20011, 4097};
+  for (std::vector<int64_t> valid : {std::vector<int64_t>{0, 1, 4096},
+                                     {1, 0, 4097},
+                                     {11, 5003, 1},
+                                     {41, 20010, 0},
+                                     {21, 12000, 2049},
+                                     {42, 20011, 4097}})
+    for (int ranks : {2, 3, 4})
+      for (int64_t offset : {0, 1}) {
+        Held sums = checkSum<3>(counts, ranks, offset,
+                                [&](std::vector<Held> &all) { pad(all, valid, NAN); });
+        for (size_t i = 0; i < counts.size(); ++i) {
+          expectZeros(sums.values[i], valid[i]);
+          expectZeros(sums.workers[i], valid[i]);
+          expectZeros(sums.servers[i],
+                      std::min(valid[i], oneBitChunk(counts[i], ranks))); // rank 0's chunk
+        }
+      }
+  inEveryOrder([&] {
+    checkSum<3>(counts, 3, 1, [](std::vector<Held> &all) { pad(all, {30, 9000, 4000}, INFINITY); });
+  });
+}
+
+/// Padding is 0 where all other values are not finite.
+TEST(OneBitOnGpu, PaddingIsNotSpoilt) {
+  Held sums = checkSum<2>(
+      {5000, 33}, 3, 0,
+      [](std::vector<Held> &ranks) {
+        pad(ranks, {4000, 12}, 0);
+        ranks[2].values[1].data()[7] = NAN;
+      },
+      /*sameBytes=*/false);
+  expectZeros(sums.values[0], 4000);
+  expectZeros(sums.values[1], 12);
+  EXPECT_TRUE(std::isnan(sums.values[0].floats()[3999]));
+  EXPECT_TRUE(std::isnan(sums.values[1].floats()[11]));
+}
+
 /// Whatever is not finite on one rank spoils the values of all, and no error.
 TEST(OneBitOnGpu, WhatIsNotFiniteSpoilsAllValuesAndNoError) {
   for (float wrong : {float(NAN), float(INFINITY), -float(INFINITY), 3e38f}) {
