@@ -42,6 +42,30 @@ RankedTensorType OneBitAllReduceOp::serverType(Type value, StringAttr axis, Mesh
   return typeOf(*layout, value, mesh);
 }
 
+int64_t OneBitPadding::validOf(int64_t n, int64_t place) const {
+  return axis ? partita_rt::oneBitValid(n, elements, place) : n;
+}
+
+std::optional<OneBitPadding> OneBitAllReduceOp::paddingOf(RankedTensorType value, MeshAttr mesh) {
+  Layout layout = Layout::of(value);
+  OneBitPadding padding;
+  if (!layout.flat.empty()) // has no errors either, for which it is refused
+    return padding;
+  int64_t outer = 1; // indices of a shard in the dimensions before
+  for (auto [dim, split] : llvm::enumerate(layout.splits)) {
+    int64_t held = value.getDimSize(dim), ranks = 1;
+    for (const AxisSplit &each : split)
+      ranks *= mesh.sizeOf(each.axis);
+    if (held * ranks != layout.shape[dim]) {
+      if (outer != 1 || split.size() != 1)
+        return std::nullopt;
+      padding = {split.front().axis, layout.shape[dim] * (value.getNumElements() / held)};
+    }
+    outer *= held;
+  }
+  return padding;
+}
+
 int64_t OneBitAllReduceOp::getBlockBytes() {
   int64_t bytes = 0, ranks = getRankCount();
   for (Value value : getValues())
@@ -139,6 +163,9 @@ LogicalResult OneBitAllReduceOp::verify() {
     if (!worker || !server)
       return emitOpError() << "has no shards of " << value
                            << ": a scalar has none, and flat shards no more";
+    if (!paddingOf(value, mesh))
+      return emitOpError() << "leaves out padding at the end of a shard, and " << value
+                           << " has some elsewhere";
     std::pair<Type, Type> found[] = {{worker, getWorkers()[i].getType()},
                                      {server, getServers()[i].getType()},
                                      {withLayout(value, *sum), getResults_()[i].getType()},

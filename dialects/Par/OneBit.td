@@ -27,6 +27,9 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
         worker' = x - s(x) sign(x);  y = sum over ranks of s(x) sign(x), plus the server's error
         server' = y - s(y) sign(y);  result = s(y) sign(y), by chunk
 
+    A bit has no zero, so a shard's padding, which stays zero, has no bit: s(x) is of elements that are no padding (0 if there are none), and padding's results and errors
+    are 0. Chunks are of shards with padding. It must be the end of a shard: the padded dimension is the outermost one of which a shard has more than one index.
+
     If a rank's scale is not finite, all results are NaN on all ranks, and all errors stay. If a server's sum y is beyond float32, so is its scale: its chunk of
     that value is infinite on all ranks, and its error stays. No update skips such a step; the next loss is NaN, which ends the run. One rank alone compresses nothing.
 
@@ -50,6 +53,8 @@ def Par_OneBitAllReduceOp : Par_Op<"one_bit_all_reduce", [Pure, CollectiveInterf
     /// The types of the errors of a value of this type; null if it has none: a scalar, or a value that is not a sum over the axis alone.
     static ::mlir::RankedTensorType workerType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
     static ::mlir::RankedTensorType serverType(::mlir::Type value, ::mlir::StringAttr axis, ::partita::par::MeshAttr mesh);
+    /// A value's padding; none if it is not the end of a shard, so that the value cannot be compressed.
+    static ::std::optional<::partita::par::OneBitPadding> paddingOf(::mlir::RankedTensorType value, ::partita::par::MeshAttr mesh);
     //===-- CollectiveInterface: an all-reduce of the values, then an all-to-all and an all-gather of blocks
     int64_t getTensorCount() { return getCount(); }
     int64_t getWireBytes() { return ::partita::bytesOf(getValues().getTypes()); }

@@ -138,7 +138,7 @@ SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &targe
           argument::listing(getParameters())};
 }
 
-/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}}, !ExactSteps{10, 0}.contains(*t), scratch, "why").
+/// Prints oneBitAllReduce(rank.group(kDp), {{x, worker, server, 12}, {y, worker1, server1, 8, oneBitValid(8, 15, rank.coordinates[1])}}, !ExactSteps{10, 0}.contains(*t), scratch, "why").
 SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &target) {
   size_t count = getCounts().size();
   std::string text = "{{", why;
@@ -148,7 +148,12 @@ SmallVector<CallArgument> OneBitAllReduceOp::getCallArguments(const Target &targ
   CallArgument compresses = target.exactStep(getT(), getExact());
   compresses.text = "!" + compresses.text;
   for (size_t i = 0; i < count; ++i) {
-    text += (i ? ", {{{}, {}, {}, " : "{{{}, {}, {}, ") + std::to_string(getCounts()[i]) + "}";
+    std::string elements = std::to_string(getCounts()[i]);
+    text += (i ? ", {{{}, {}, {}, " : "{{{}, {}, {}, ") + elements;
+    if (int64_t full = getFullSizes()[i])
+      text += ", oneBitValid(" + elements + ", " + std::to_string(full) + ", rank.coordinates[" +
+              std::to_string(getAxes()[i]) + "])";
+    text += "}";
     buffers.append({getBuffers()[i], getBuffers()[count + i], getBuffers()[2 * count + i]});
   }
   return {"rank.group(" + communicatorName(getCommunicator()) + ")",

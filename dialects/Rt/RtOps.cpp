@@ -102,6 +102,14 @@ LogicalResult OneBitAllReduceOp::verify() {
   if (getCounts().empty() || getBuffers().size() != 3 * getCounts().size())
     return emitOpError() << "has " << getBuffers().size() << " buffers and " << getCounts().size()
                          << " numbers of elements, expected three buffers for each";
+  if (getFullSizes().size() != getCounts().size() || getAxes().size() != getCounts().size())
+    return emitOpError() << "has " << getCounts().size() << " values, " << getFullSizes().size()
+                         << " full sizes and " << getAxes().size()
+                         << " axes, expected one of each for a value";
+  for (auto [full, axis] : llvm::zip(getFullSizes(), getAxes()))
+    if (full > 0 ? axis < 0 : full != 0 || axis != -1)
+      return emitOpError() << "has a value of " << full << " elements along axis " << axis
+                           << ", expected a size and an axis, or 0 and -1";
   return success();
 }
 

@@ -271,10 +271,12 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
 }
 def Rt_OneBitAllReduceOp : Rt_Op<"one_bit_all_reduce", [CallInterface, ConnectedInterface]> {
   let summary = "sums buffers over the ranks of a communicator, in place, in steps that are not exact with a bit per element (par.one_bit_all_reduce)";
-  let description = "`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is the number of the update, which the host knows on every target.";
+  let description = [{`buffers` are n values, the errors of their workers, and of their servers (par.one_bit_all_reduce); `t` is the number of the update, which the host knows on every target,
+    as it knows a rank's coordinates: value i is a shard, over the mesh axis numbered `axes[i]`, of `fullSizes[i]` elements, which end before all shards do; what is behind them is padding.
+    0 and -1 without padding.}];
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, Rt_BufferType:$t, Rt_BufferType:$scratch, Par_ExactSteps:$exact,
-                       DenseI64ArrayAttr:$counts, StrAttr:$communicator, StrAttr:$reason);
-  let assemblyFormat = "$buffers $counts `at` $t `exact` custom<ExactSteps>($exact) `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
+                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$fullSizes, DenseI64ArrayAttr:$axes, StrAttr:$communicator, StrAttr:$reason);
+  let assemblyFormat = "$buffers $counts `of` $fullSizes `along` $axes `at` $t `exact` custom<ExactSteps>($exact) `with` $scratch `over` $communicator `because` $reason attr-dict `:` type(operands)";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "oneBitAllReduce"; }

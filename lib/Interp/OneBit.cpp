@@ -35,19 +35,29 @@ bool areFinite(ArrayRef<double> values) {
   return llvm::all_of(values, [](double each) { return std::isfinite(each); });
 }
 
+/// The same of the first elements; what is behind them is padding, and 0.
+std::vector<double> compressed(ArrayRef<double> x, int64_t valid) {
+  std::vector<double> result = compressed(x.take_front(valid));
+  result.resize(x.size(), 0);
+  return result;
+}
+
 /// One value of a group of ranks: what these send, and what comes of it.
 struct OneBitExchange {
   SmallVector<Tensor> workers, servers; ///< the new errors, by rank
   SmallVector<std::vector<double>> sent;
   Tensor sum;
+  int64_t valid; ///< elements before the padding, of which nothing is sent
 
   OneBitExchange(ArrayRef<int64_t> group, const RankTensors &values,
-                 const RankTensors &workerErrors, const RankTensors &serverErrors) {
+                 const RankTensors &workerErrors, const RankTensors &serverErrors, int64_t valid)
+      : valid(valid) {
     for (int64_t rank : group) {
       std::vector<double> x = values[rank]->reals;
+      std::fill(x.begin() + valid, x.end(), 0);
       for (auto [element, error] : llvm::zip_equal(x, workerErrors[rank]->reals))
         element += error;
-      sent.push_back(compressed(x));
+      sent.push_back(compressed(x, valid));
       workers.push_back(*workerErrors[rank]);
       servers.push_back(*serverErrors[rank]);
       for (auto [error, element, out] : llvm::zip_equal(workers.back().reals, x, sent.back()))
@@ -56,7 +66,7 @@ struct OneBitExchange {
     sum = *values[group.front()];
   }
 
-  /// Sums up each rank's chunk, the last ones of which are shorter, and compresses it.
+  /// Sums up each rank's chunk, the last ones of which are shorter or all padding, and compresses it.
   void serve() {
     for (auto [rank, server] : llvm::enumerate(servers)) {
       int64_t first = std::min<int64_t>(static_cast<int64_t>(rank) * server.size(), sum.size()),
@@ -65,14 +75,30 @@ struct OneBitExchange {
       for (const std::vector<double> &each : sent)
         for (int64_t i = 0; i < count; ++i)
           y[i] += each[first + i];
-      std::vector<double> total = compressed(y);
+      std::vector<double> total = compressed(y, std::clamp<int64_t>(valid - first, 0, count));
       for (int64_t i = 0; i < count; ++i) {
         server.reals[i] = y[i] - total[i];
         sum.reals[first + i] = total[i];
       }
     }
   }
+
+  /// What comes of values that are not finite.
+  void spoil() {
+    std::fill_n(sum.reals.begin(), valid, NAN);
+    std::fill(sum.reals.begin() + valid, sum.reals.end(), 0);
+  }
 };
+
+/// Of the elements of a shard, how many are no padding on this rank.
+int64_t validOf(Execution &execution, Value value, int64_t rank) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto padding = par::OneBitAllReduceOp::paddingOf(type, execution.mesh()); // verified
+  bool isPadded = padding && padding->axis;
+  return isPadded ? padding->validOf(type.getNumElements(),
+                                     execution.mesh().coordinate(rank, padding->axis))
+                  : type.getNumElements();
+}
 
 /// Is this step, the number of which rank 0 has too, one that sums exactly?
 template <typename Op> bool isExact(Op op, const Tensor &t) {
@@ -94,7 +120,8 @@ LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, R
     std::vector<OneBitExchange> exchanges;
     bool finite = true;
     for (size_t i = 0; i < count; ++i) {
-      exchanges.emplace_back(group, in[i], in[count + i], in[2 * count + i]);
+      exchanges.emplace_back(group, in[i], in[count + i], in[2 * count + i],
+                             validOf(execution, op.getValues()[i], rank));
       for (const std::vector<double> &each : exchanges.back().sent)
         finite &= areFinite(each);
     }
@@ -102,7 +129,7 @@ LogicalResult oneBitAllReduce(Execution &execution, par::OneBitAllReduceOp op, R
       if (finite)
         exchange.serve();
       else
-        exchange.sum.reals.assign(exchange.sum.reals.size(), NAN);
+        exchange.spoil();
       auto sum = std::make_shared<Tensor>(std::move(exchange.sum));
       for (auto [position, member] : llvm::enumerate(group)) {
         out[i][member] = sum;

@@ -159,54 +159,84 @@ namespace {
 struct Group {
   SmallVector<int64_t> ranks;
   const Tensor &momentum; ///< before the step, the same on all
+  ArrayRef<int64_t> held; ///< the elements that are no padding
   double beta, clip, noise;
   int64_t followed = 0;
   SmallVector<std::vector<double>> sent; ///< by the workers
   Tensor average;
 
-  Group(SmallVector<int64_t> ranks, const Tensor &momentum, double beta, double clip, double noise)
-      : ranks(std::move(ranks)), momentum(momentum), beta(beta), clip(clip), noise(noise),
-        average(momentum) {}
+  Group(SmallVector<int64_t> ranks, const Tensor &momentum, ArrayRef<int64_t> held, double beta,
+        double clip, double noise)
+      : ranks(std::move(ranks)), momentum(momentum), held(held), beta(beta), clip(clip),
+        noise(noise), average(momentum) {
+    average.reals.assign(average.reals.size(), 0);
+  }
 
   /// A worker compresses its part of the momentum. `error`: none in the first step. Takes the program's error after the step, and makes it its own.
   void work(const Tensor &term, const Tensor *error, Tensor &newError) {
     auto count = static_cast<double>(ranks.size());
-    std::vector<double> x, uncertain;
-    for (int64_t i = 0; i < momentum.size(); ++i) {
+    std::vector<double> x, uncertain, programsError;
+    for (int64_t i : held) {
       double m = momentum.number(i), e = error ? error->number(i) : 0;
       x.push_back(beta * m / count + (1 - beta) * clip * term.number(i) + e);
       uncertain.push_back(kNoise * (std::abs(m) + std::abs(e)) + noise);
+      programsError.push_back(newError.number(i));
     }
-    Sent own = asSigns(x, uncertain, newError.reals);
+    Sent own = asSigns(x, uncertain, programsError);
     followed += own.followed;
-    newError.reals = std::move(own.error);
-    sent.push_back(std::move(own.numbers));
+    newError.reals.assign(newError.reals.size(), 0);
+    std::vector<double> numbers(newError.reals.size(), 0);
+    for (auto [i, number, left] : llvm::zip_equal(held, own.numbers, own.error))
+      numbers[i] = number, newError.reals[i] = left;
+    sent.push_back(std::move(numbers));
   }
 
   /// A server sums up its chunk, and compresses the sum. The last chunks are shorter.
   void serve(size_t position, const Tensor *error, Tensor &newError) {
-    int64_t begin =
-                std::min<int64_t>(static_cast<int64_t>(position) * newError.size(), average.size()),
-            count = std::min<int64_t>(newError.size(), average.size() - begin);
-    std::vector<double> y, uncertain;
-    for (int64_t i = 0; i < count; ++i) {
-      double sum = error ? error->number(i) : 0, sizes = std::abs(sum);
+    int64_t begin = static_cast<int64_t>(position) * newError.size();
+    std::vector<double> y, uncertain, programsError;
+    SmallVector<int64_t> chunk;
+    for (int64_t i : held) {
+      if (i < begin || i >= begin + newError.size())
+        continue;
+      double sum = error ? error->number(i - begin) : 0, sizes = std::abs(sum);
       for (const std::vector<double> &each : sent) {
-        sum += each[begin + i];
-        sizes += std::abs(each[begin + i]);
+        sum += each[i];
+        sizes += std::abs(each[i]);
       }
+      chunk.push_back(i);
       y.push_back(sum);
       uncertain.push_back(kNoise * sizes);
+      programsError.push_back(newError.number(i - begin));
     }
-    Sent own = asSigns(y, uncertain, ArrayRef(newError.reals).take_front(count));
+    Sent own = asSigns(y, uncertain, programsError);
     followed += own.followed;
-    for (int64_t i = 0; i < count; ++i) {
-      average.setNumber(begin + i, own.numbers[i]);
-      newError.setNumber(i, own.error[i]);
+    newError.reals.assign(newError.reals.size(), 0);
+    for (auto [i, number, left] : llvm::zip_equal(chunk, own.numbers, own.error)) {
+      average.setNumber(i, number);
+      newError.setNumber(i - begin, left);
     }
   }
 };
 } // namespace
+
+/// The elements of each rank's shard that a full tensor has: what is left of one without zeros is not 0. All others are padding.
+static FailureOr<std::vector<std::vector<int64_t>>>
+heldElements(Tensor full, Type type, par::MeshAttr mesh,
+             llvm::function_ref<void(const Twine &)> complain) {
+  full.reals.assign(full.reals.size(), 1);
+  FailureOr<RankTensors> shards = cut(full, type, mesh, 0, complain);
+  if (failed(shards))
+    return failure();
+  std::vector<std::vector<int64_t>> held;
+  for (const auto &shard : *shards) {
+    auto &own = held.emplace_back();
+    for (int64_t i = 0; i < shard->size(); ++i)
+      if (shard->number(i) != 0)
+        own.push_back(i);
+  }
+  return held;
+}
 
 FailureOr<double> OneBitReference::clipFactor(train::OptimizerInterface update) {
   StringRef factor = par::OneBitClipOp::kState;
@@ -231,7 +261,8 @@ LogicalResult OneBitReference::average(const std::string &parameter, Summed &its
   if (failed(mean) || failed(clip) || failed(programs))
     return failure();
   auto means = cut(*mean, averaged, mesh, 0, complain);
-  if (failed(means))
+  auto held = heldElements(*mean, averaged, mesh, complain);
+  if (failed(means) || failed(held))
     return failure();
   double beta = update.getSummedDecay();
   RankTensors averages(mesh.rankCount()), workers(mesh.rankCount()), servers(mesh.rankCount());
@@ -242,7 +273,7 @@ LogicalResult OneBitReference::average(const std::string &parameter, Summed &its
     SmallVector<int64_t> ranks = mesh.group(first, its.sum.getAxis());
     if (ranks.front() != first)
       continue;
-    Group group(ranks, *(*means)[first], beta, *clip, noise);
+    Group group(ranks, *(*means)[first], (*held)[first], beta, *clip, noise);
     for (int64_t rank : ranks) {
       auto error = std::make_shared<Tensor>(*programs->workers[rank]);
       group.work(*its.terms[rank], errorOf(its.workers, rank), *error);

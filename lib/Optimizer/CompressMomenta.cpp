@@ -219,21 +219,9 @@ private:
   bool isWorthIt(par::AllReduceOp sum) const {
     auto term = cast<RankedTensorType>(sum.getValues()[0].getType());
     int64_t ranks = mesh.sizeOf(sum.getAxisAttr());
-    return !hasPadding(term) &&
+    // Padding has no bit, and is left out where it is the end of a shard.
+    return par::OneBitAllReduceOp::paddingOf(term, mesh) &&
            ranks * partita_rt::oneBitBytes(term.getNumElements(), ranks) < bytesOf(TypeRange(term));
-  }
-
-  /// Do the shards end in padding, which has to stay zero? A bit has no zero, so compression would give padding errors, which weigh
-  /// in the scale, and which a checkpoint does not have.
-  bool hasPadding(RankedTensorType type) const {
-    int64_t held = type.getNumElements();
-    par::Layout layout = par::Layout::of(type);
-    for (const par::DimSplit &split : layout.splits)
-      for (const par::AxisSplit &each : split)
-        held *= mesh.sizeOf(each.axis);
-    for (StringAttr axis : layout.flat)
-      held *= mesh.sizeOf(axis);
-    return held != par::fullType(type).getNumElements();
   }
 
   /// The type of what is compressed: float32, whatever gradients are computed in, because errors are what is left of

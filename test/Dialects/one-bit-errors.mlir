@@ -39,6 +39,19 @@ func.func @all_rows(%x: !term, %w: !worker, %s: !server, %t: tensor<f32>) {
 
 // -----
 
+!term = tensor<3x3xf32, #par.place<[3, 5 @tp], partial [dp]>>
+!worker = tensor<1x3x3xf32, #par.place<[2 @dp, 3, 5 @tp]>>
+!server = tensor<5xf32, #par.place<[3, 5 @tp], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+func.func @padded_rows(%x: !term, %w: !worker, %s: !server, %t: tensor<f32>) {
+  // expected-error@+1 {{leaves out padding at the end of a shard, and 'tensor<3x3xf32, #par.place<[3, 5 @tp], partial [dp]>>' has some elsewhere}}
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 1 : (!term, !worker, !server) -> (tensor<3x3xf32, #par.place<[3, 5 @tp]>>, !worker, !server)
+  return
+}
+}
+
+// -----
+
 !term = tensor<f32, #par.place<[], partial [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @scalar(%x: !term, %t: tensor<f32>) {

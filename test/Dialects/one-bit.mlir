@@ -13,6 +13,10 @@
 !cutsum = tensor<3x2xf32, #par.place<[3, 4 @tp]>>
 !cutworker = tensor<1x3x2xf32, #par.place<[2 @dp, 3, 4 @tp]>>
 !cutserver = tensor<3xf32, #par.place<[3, 4 @tp], flat [dp]>>
+!padded = tensor<3xf32, #par.place<[5 @tp], partial [dp]>>
+!paddedsum = tensor<3xf32, #par.place<[5 @tp]>>
+!paddedworker = tensor<1x3xf32, #par.place<[2 @dp, 5 @tp]>>
+!paddedserver = tensor<2xf32, #par.place<[5 @tp], flat [dp]>>
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
 
 // CHECK-LABEL: func.func @cut
@@ -78,5 +82,22 @@ func.func @signs(%g: !worker, %s: !server) -> (tensor<4xf32>, !worker, !server) 
   %x = tx.reduce_sum %g [0] : !worker -> !term
   %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 5 : (!term, !worker, !server) -> (tensor<4xf32>, !worker, !server)
   return %y#0, %y#1, %y#2 : tensor<4xf32>, !worker, !server
+}
+
+// A shard that ends in padding: the first tp rank has 3 elements, in chunks of 2 and 1, with scales sqrt(14 / 3) and sqrt(62 / 3). The second one has 2,
+// with scales 4 and 2, and its second chunk is padding. Its NaN is not the first one's.
+// RUN: echo 1 2 3 4 4 -1 -5 6 -2 2 0 0 0 0 0 > %t.padded.txt && partita-interp %s --entry padded --inputs %t.padded.txt | FileCheck %s --check-prefix=PADDED
+// RUN: echo 1 2 3 4 4 -1 -5 6 -2 nan 0 0 0 0 0 > %t.padded.txt && partita-interp %s --entry padded --inputs %t.padded.txt | FileCheck %s --check-prefix=HALFSPOILT
+// PADDED: result 0: 5 = [-2.38581, -2.38581, 6.70631, 4.47214, 4.47214]
+// PADDED-NEXT: result 1: 2x5 = {{\[\[}}-1.16025, -0.160247, 0.839753, 0, 0], [3.54606, -0.453939, 1.45394, 0, 0]]
+// PADDED-NEXT: result 2: 5 = [0, 0, 0, -2.47214, 1.52786]
+// HALFSPOILT: result 0: 5 = [-2.38581, -2.38581, 6.70631, nan, nan]
+// HALFSPOILT-NEXT: result 1: 2x5 = {{\[\[}}-1.16025, -0.160247, 0.839753, 0, 0], [3.54606, -0.453939, 1.45394, 0, 0]]
+func.func @padded(%g: !paddedworker, %s: !paddedserver) -> (!paddedsum, !paddedworker, !paddedserver) attributes {par.no_cotangents} {
+  %t = tx.constant dense<6.0> : tensor<f32> : tensor<f32>
+  %w = tx.constant dense<0.0> : tensor<1x3xf32> : !paddedworker
+  %x = tx.reduce_sum %g [0] : !paddedworker -> !padded
+  %y:3 = par.one_bit_all_reduce %x, %w, %s at %t : tensor<f32> over "dp" exact until 5 : (!padded, !paddedworker, !paddedserver) -> (!paddedsum, !paddedworker, !paddedserver)
+  return %y#0, %y#1, %y#2 : !paddedsum, !paddedworker, !paddedserver
 }
 }

@@ -263,3 +263,36 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.program = #rt.program<>} {
     return
   }
 }
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "momentum">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>]>} {
+  func.func @f() {
+    %x = rt.arena 0 [4] : !rt.buffer<f32>
+    // expected-error@+1 {{has a value of 0 elements along axis 1, expected a size and an axis, or 0 and -1}}
+    rt.one_bit_all_reduce %x, %x, %x [4] of [0] along [1] at %x exact until 5 with %x over "dp" because "momentum" : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+    return
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "momentum">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>]>} {
+  func.func @f() {
+    %x = rt.arena 0 [4] : !rt.buffer<f32>
+    // expected-error@+1 {{has a value of 7 elements along axis -1, expected a size and an axis, or 0 and -1}}
+    rt.one_bit_all_reduce %x, %x, %x [4] of [7] along [-1] at %x exact until 5 with %x over "dp" because "momentum" : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+    return
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.program = #rt.program<census = [#rt.census<function = "f", kind = all_reduce, communicator = "dp", reason = "momentum">], communicators = [#rt.communicator<name = "dp", axes = ["dp"]>]>} {
+  func.func @f() {
+    %x = rt.arena 0 [4] : !rt.buffer<f32>
+    // expected-error@+1 {{has 1 values, 0 full sizes and 1 axes, expected one of each for a value}}
+    rt.one_bit_all_reduce %x, %x, %x [4] of [] along [-1] at %x exact until 5 with %x over "dp" because "momentum" : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+    return
+  }
+}

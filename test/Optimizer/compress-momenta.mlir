@@ -58,6 +58,16 @@
 // RUN: partita-opt %s --optimize="kind=onebit-adam freeze-step=10" | sed '0,/freeze = 1.0/s//freeze = 2.0/' | not partita-opt --compress-momenta 2>&1 | FileCheck %s --check-prefix=STEPS
 // STEPS: error: onebit-adam over several ranks sums all momenta at once: their updates are in one function, and exact in the same steps
 
+// Padding at the end of a shard is left out; a sum whose shards have it elsewhere stays exact.
+// RUN: partita-opt %S/Inputs/padded.mlir --optimize="kind=onebit-adam freeze-step=10" --compress-momenta | FileCheck %s --check-prefix=PADDED
+// PADDED-DAG: train.state @rows.worker : tensor<2x5x8xf32> = 0.000000e+00 of @rows "worker"
+// PADDED-DAG: train.state @rows.server : tensor<5x8xf32> = 0.000000e+00 of @rows "server"
+// PADDED-DAG: train.state @bias.worker : tensor<2x1x9xf32>
+// PADDED-NOT: @columns.worker
+// PADDED: %[[COLUMNS:.*]] = par.all_reduce %arg1 over "dp"
+// PADDED: par.one_bit_all_reduce {{.*}} (tensor<3x8xf32, #par.place<[5 @tp, 8]>>, tensor<1x5xf32, #par.place<[1, 9 @tp]>>, tensor<1x3x8xf32, #par.place<[2 @dp, 5 @tp, 8]>>,
+// PADDED: train.onebit_adam %{{.*}}, %[[COLUMNS]],
+
 // A sum for all parameters but one of a single element, which is smaller than a scale for each rank.
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 train.parameter @w : tensor<4x5xf32>

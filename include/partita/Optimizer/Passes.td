@@ -63,7 +63,7 @@ def CompressMomentaPass : Pass<"compress-momenta", "::mlir::ModuleOp"> {
     After the warm-up, a rank of 1-bit Adam (Tang et al., arXiv 2102.02888) updates the momentum by its own gradient, and the ranks average
     the results with a bit per element. One `par.one_bit_all_reduce` for all parameters, or for those of each pipeline stage, takes the place of the sums of their gradients; `compressed`
     notes on the updates that the sum is the new momentum. Sums of a few elements stay exact, for which a scale for each rank would be more bytes, and so do those that
-    `exact` names.
+    `exact` names and those whose shards have padding anywhere but at their end (a bit has no zero for it).
     What compression leaves out is kept in states, the worker's and the server's. What other axes sum is summed over them first, exactly; a rank
     compresses its shard. Gradients are clipped in exact steps; in the others the norm of their sum is not known, and they are multiplied by the typical factor of
     the exact ones (`par.one_bit_clip`), the state `clip_factor`. Gradients in

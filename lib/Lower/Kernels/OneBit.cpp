@@ -81,9 +81,17 @@ struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduc
     FailureOr<std::string> communicator = rt::communicatorOf(op);
     if (failed(communicator))
       return failure();
-    SmallVector<int64_t> counts;
-    for (Value value : sum.getValues())
+    SmallVector<int64_t> counts, fullSizes, axes;
+    for (Value value : sum.getValues()) {
       counts.push_back(l.elements(value));
+      auto padding = par::OneBitAllReduceOp::paddingOf(l.type(value), par::MeshAttr::of(op));
+      bool isPadded = padding && padding->axis;
+      FailureOr<int64_t> axis = isPadded ? axisOf(op, padding->axis) : int64_t(-1);
+      if (failed(axis))
+        return failure();
+      fullSizes.push_back(isPadded ? padding->elements : 0);
+      axes.push_back(*axis);
+    }
     SmallVector<Value> buffers;
     for (auto [operand, result] : llvm::zip(sum.getOperands_(), sum.getResults())) {
       if (!l.samePlace(operand, result))
@@ -91,7 +99,7 @@ struct OneBitSum : KernelInterface::ExternalModel<OneBitSum, par::OneBitAllReduc
       buffers.push_back(l.buffer(result));
     }
     l.create<rt::OneBitAllReduceOp>(buffers, l.buffer(sum.getT()), l.scratch(), sum.getExact(),
-                                    counts, *communicator, analysis::nameOf(op));
+                                    counts, fullSizes, axes, *communicator, analysis::nameOf(op));
     return success();
   }
 };

@@ -3,12 +3,13 @@
 // errors that workers and servers feed back.
 //
 // A tensor of n elements has a chunk of ceil(n / ranks) elements per rank, its server, in memory
-// order; the last chunks are shorter or empty, and nothing is padded with elements. Where the tensor itself
-// ends in padding (a shard of 33 rows that has 32), chunks and bits stay where they are, but no scale counts padding, and all
-// that a sum makes of it is 0. What a rank
+// order; the last chunks are shorter or empty, and nothing is padded with elements. What a rank
 // sends to a server is a block: a scale per tensor, then each tensor's chunk as bits, from a whole
 // byte on. What a server sends to everyone is a block of the same form, so that both phases, an
 // all-to-all and an all-gather, move the same number of bytes.
+//
+// A tensor may itself end in padding, as a shard of 33 rows that has 32 does. Its chunks and bits stay where they
+// are; no scale counts its padding, whose sum is 0.
 
 #ifndef PARTITA_RT_ONE_BIT_H
 #define PARTITA_RT_ONE_BIT_H
@@ -28,7 +29,8 @@ struct OneBitTensor {
   float *worker; ///< as many: what this rank's compression has left out so far
   float *server; ///< oneBitChunk: what the compression of this rank's chunk has left out
   int64_t count;
-  int64_t valid = count; ///< as many are no padding (oneBitValid), the same on all ranks; the rest stays 0, errors too
+  /// As many are no padding (oneBitValid), the same on all ranks. The rest stays 0, errors too.
+  int64_t valid = count;
 };
 using OneBitTensors = std::initializer_list<OneBitTensor>;
 

@@ -1,4 +1,4 @@
-"""The manifest's bytes of both phases of 1-bit Adam are the formulas'; writes tokens to train on, PROGRAM.bin. usage: one_bit_census.py PROGRAM RANKS LAST_EXACT"""
+"""The manifest's bytes of both phases of 1-bit Adam are the formulas'; writes tokens to train on, PROGRAM.bin. usage: one_bit_census.py PROGRAM RANKS_OF_DP LAST_EXACT"""
 import json
 import sys
 
@@ -11,7 +11,7 @@ with open(program + "/manifest.json", encoding="utf-8") as file:
 sizes = []
 for parameter in manifest["parameters"]:
     count = 1
-    for size in parameter["shape"]:
+    for size in parameter["local"]:
         count *= size
     sizes.append(count)
 block = sum(4 + -(-(-(-n // ranks)) // 8) for n in sizes)  # a scale, and the bits of a chunk
