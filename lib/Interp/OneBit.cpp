@@ -9,6 +9,7 @@
 #include "dialects/Par/OneBit.h"
 #include "lib/Interp/Execution.h"
 #include "runtime/include/partita_rt/clip_factors.h"
+#include "runtime/include/partita_rt/one_bit_momentum.h"
 
 using namespace mlir;
 using namespace partita;
@@ -162,14 +163,13 @@ LogicalResult oneBitTerm(Execution &execution, par::OneBitTermOp op, RankInputs 
     return success();
   }
   auto ranks = static_cast<double>(execution.mesh().sizeOf(op.getAxis()));
-  double keep = 1 - op.getBeta().convertToDouble();
+  double change = 1 - op.getBeta().convertToDouble();
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     Tensor term = *in[0][rank];
     double scale = op.getScale() ? in[3][rank]->number(0) : 1;
-    for (int64_t i = 0; i < term.size(); ++i) {
-      double share = in[1][rank]->number(i) / ranks;
-      term.setNumber(i, share + keep * (scale * term.number(i) - share));
-    }
+    for (int64_t i = 0; i < term.size(); ++i)
+      term.setNumber(i, partita_rt::termOfMean(in[1][rank]->number(i), ranks, term.number(i),
+                                               change, scale, std::multiplies<>()));
     out[0].push_back(std::make_shared<Tensor>(std::move(term)));
   }
   return success();
@@ -181,12 +181,13 @@ LogicalResult oneBitMean(Execution &execution, par::OneBitMeanOp op, RankInputs 
     out[0] = in[0];
     return success();
   }
-  double keep = 1 - op.getBeta().convertToDouble();
+  double change = 1 - op.getBeta().convertToDouble();
   for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
     Tensor mean = *in[1][rank];
     double scale = op.getScale() ? in[3][rank]->number(0) : 1;
     for (int64_t i = 0; i < mean.size(); ++i)
-      mean.setNumber(i, mean.number(i) + keep * (scale * in[0][rank]->number(i) - mean.number(i)));
+      mean.setNumber(i, partita_rt::nextMean(mean.number(i), in[0][rank]->number(i), change, scale,
+                                             std::multiplies<>()));
     out[0].push_back(std::make_shared<Tensor>(std::move(mean)));
   }
   return success();

@@ -4,6 +4,7 @@
 
 #include "cpu/kernels/vector.h"
 #include "partita_rt/kernels.h"
+#include "partita_rt/one_bit_momentum.h"
 
 #include <cmath>
 
@@ -146,6 +147,9 @@ void unpackSums(const OneBitBlocks &blocks, const uint8_t *received) {
   });
 }
 
+/// A product that is rounded by itself.
+static Lanes roundedTimes(Lanes a, Lanes b) { return rounded(a * b); }
+
 void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, double beta,
                 float scale, bool exact) {
   if (exact) {
@@ -153,11 +157,9 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
       std::copy_n(g, n, x);
     return;
   }
-  Lanes count = splat(float(ranks)), keep = splat(float(1 - beta)), factor = splat(scale);
-  auto term = [&](Lanes gradient,
-                  Lanes mean) { // with the bits of GPUs, whose kernel contracts nothing
-    Lanes share = mean / count;
-    return share + rounded(keep * (rounded(factor * gradient) - share));
+  Lanes count = splat(float(ranks)), change = splat(float(1 - beta)), factor = splat(scale);
+  auto term = [&](Lanes gradient, Lanes mean) {
+    return termOfMean(mean, count, gradient, change, factor, roundedTimes);
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
@@ -169,10 +171,9 @@ void oneBitTerm(float *x, const float *g, const float *m, int64_t n, int ranks, 
 void oneBitMean(float *m, const float *sum, int64_t n, double beta, float scale, bool exact) {
   if (!exact)
     return void(std::copy_n(sum, n, m));
-  Lanes keep = splat(float(1 - beta)), factor = splat(scale);
-  auto mean = [&](Lanes old,
-                  Lanes x) { // with the bits of an update's kernel, which contracts nothing
-    return old + rounded(keep * (rounded(factor * x) - old));
+  Lanes change = splat(float(1 - beta)), factor = splat(scale);
+  auto mean = [&](Lanes old, Lanes gradient) {
+    return nextMean(old, gradient, change, factor, roundedTimes);
   };
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)

@@ -11,6 +11,7 @@
 #include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/elementwise.cuh"
 #include "partita_rt/cuda/kernels.h"
+#include "partita_rt/one_bit_momentum.h"
 
 namespace partita_rt::cuda {
 
@@ -333,6 +334,10 @@ struct OneBitScratch {
 
 dim3 gridOfLanes(int64_t units) { return gridOf(ceilDiv(units * kBlockLanes, kThreads)); }
 
+struct RoundedTimes {
+  __device__ float operator()(float a, float b) const { return roundedProduct(a, b); }
+};
+
 /// A term of a running mean.
 struct MeanTerm {
   float *x;
@@ -344,13 +349,11 @@ struct MeanTerm {
     float gradient[kPack];
     load(gradient, g + first, count);
     if (!exact) {
-      float mean[kPack], keep = float(1 - beta.read()), factor = float(scale.read());
+      float mean[kPack], change = float(1 - beta.read()), factor = float(scale.read());
       load(mean, m + first, count);
 #pragma unroll
-      for (int j = 0; j < kPack; ++j) {
-        float share = mean[j] / ranks;
-        gradient[j] = share + roundedProduct(keep, roundedProduct(factor, gradient[j]) - share);
-      }
+      for (int j = 0; j < kPack; ++j)
+        gradient[j] = termOfMean(mean[j], ranks, gradient[j], change, factor, RoundedTimes());
     }
     store(x + first, gradient, count);
   }
@@ -366,11 +369,11 @@ struct MeanOfSum {
     float total[kPack];
     load(total, sum + first, count);
     if (exact) {
-      float mean[kPack], keep = float(1 - beta.read()), factor = float(scale.read());
+      float mean[kPack], change = float(1 - beta.read()), factor = float(scale.read());
       load(mean, m + first, count);
 #pragma unroll
       for (int j = 0; j < kPack; ++j)
-        total[j] = mean[j] + roundedProduct(keep, roundedProduct(factor, total[j]) - mean[j]);
+        total[j] = nextMean(mean[j], total[j], change, factor, RoundedTimes());
     }
     store(m + first, total, count);
   }
