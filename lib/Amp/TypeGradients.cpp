@@ -83,12 +83,13 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
     getOperation().walk([&](train::OptimizerInterface update) { updates.push_back(update); });
     for (train::OptimizerInterface update : updates)
       settle(update.getUpdatingGradient());
+    getOperation().walk([&](par::OneBitTermOp term) { settleTerm(term); });
     if (wire && !anyReduced) {
       bool isOfStages = getOperation()->hasAttr(pipe::PipeDialect::kStages);
       getOperation().emitError()
           << "--reduce-type: has no effect, because "
-          << (sumsMomenta() ? "all sums are those of an optimizer that compresses momenta, of "
-                              "float32: a bit per element, and in exact steps 32"
+          << (sumsMomenta() ? "all sums over ranks are those of momenta, of float32: a bit per "
+                              "element, and in exact steps 32"
               : isOfStages  ? "no gradient is reduced over the ranks of a stage"
                             : "no gradient is reduced over ranks")
           << "; leave it out";
@@ -127,6 +128,30 @@ private:
       gradient.replaceUsesWithIf(made, [](OpOperand &use) { return isUpdate(use.getOwner()); });
       erase(gradient);
       gradient = made;
+    }
+    if (auto loop = gradient.getDefiningOp<train::AccumulateOp>())
+      settleYield(loop, cast<OpResult>(gradient).getResultNumber());
+  }
+
+  /// What ranks add to a momentum with a bit per element is float32, widened from a gradient that other axes have summed.
+  void settleTerm(par::OneBitTermOp term) {
+    auto widened = term.getTerm().getDefiningOp<tx::CastOp>();
+    Value gradient = widened ? Value(widened.getX()) : Value(term.getTerm());
+    FloatType element = typeFor(gradient);
+    if (element && term.getTerm().hasOneUse() && gradient.hasOneUse()) {
+      Value before = term.getTerm(), made = inType(gradient, element);
+      if (made != gradient) {
+        ++changed;
+        OpBuilder builder(term);
+        Type type = before.getType();
+        term.getTermMutable().assign(
+            made.getType() == type
+                ? made
+                : Value(tx::CastOp::create(builder, provenance::backward(term.getLoc()), type,
+                                           made)));
+        erase(before);
+        gradient = made;
+      }
     }
     if (auto loop = gradient.getDefiningOp<train::AccumulateOp>())
       settleYield(loop, cast<OpResult>(gradient).getResultNumber());
