@@ -143,6 +143,9 @@ private:
     par::AllReduceOp sum = *found;
     if (!sum)
       return success();
+    if (!sums.insert(sum).second)
+      return refuse(update) << "sums the gradient of each parameter by itself, and here two "
+                               "parameters have the same";
     auto momentum = update.getStateNamed(update.getSummedState()).getDefiningOp<train::ReadOp>();
     if (sum.getValues().size() != 1 || !momentum || !train::stateReadBy(momentum) ||
         momentum->getBlock() != update->getBlock() || sum->getBlock() != update->getBlock())
@@ -436,6 +439,7 @@ private:
   Value sumFactor;                                               // of compressed sums
   llvm::StringMap<SmallVector<train::WriteOp, 1>> initialWrites; // in @init, by symbol
   llvm::StringSet<> parameterNames;                              // in the model
+  llvm::DenseSet<Operation *> sums;                              // of the updates so far
 };
 
 } // namespace

@@ -15,6 +15,7 @@
 #include "lib/Optimizer/Warmup.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
+#include "runtime/include/partita_rt/exact_steps.h"
 #include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
@@ -147,12 +148,20 @@ private:
     if ((biasCorrection && failed(set("bias-correction", "bias_correction", 1))) ||
         (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0))))
       return failure();
-    bool freezesAtOnce = optimizer->getExactNames().size() == 1; // and not ever more rarely
-    if (freezesAtOnce && !freezesRatios)
-      optimizer::warnOfVariance(getOperation(), hyper[lastExact],
-                                hyper[optimizer->getDecayNames()[1]],
-                                hyper["bias_correction"] != 0);
+    if (!optimizer->getSummedState().empty())
+      warnOfWarmup(*optimizer);
     return settleFrozenRatios();
+  }
+
+  /// Of an optimizer whose variance is frozen at last. A trust ratio makes up for a variance that is too small.
+  template <typename Optimizer> void warnOfWarmup(Optimizer &optimizer) {
+    SmallVector<StringRef> names = optimizer.getExactNames();
+    bool freezesAtOnce = names.size() == 1; // and not ever more rarely
+    partita_rt::ExactSteps exact = {int64_t(hyper[names[0]]),
+                                    freezesAtOnce ? 0 : int64_t(hyper[names[1]])};
+    bool corrects = freezesRatios || !freezesAtOnce || hyper["bias_correction"] != 0;
+    optimizer::warnOfVariance(getOperation(), double(exact.count()),
+                              hyper[optimizer.getDecayNames()[1]], corrects);
   }
 
   /// Reads what 1-bit LAMB's ratios have besides LAMB's.

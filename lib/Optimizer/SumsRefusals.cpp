@@ -19,7 +19,7 @@ std::optional<SumsRefusal> optimizer::refusalOfSums(const SumsPlan &plan) {
   if (plan.stage > 1)
     return SumsRefusal{"zero-stage",
                        llvm::formatv("compresses what each rank has of every gradient, in full; a "
-                                     "shard is a sum already, for which ranks have sent 32 times "
+                                     "shard is a sum already, for which ranks have sent 16 times "
                                      "the bytes; use --zero-stage 0 or 1, not {0}",
                                      plan.stage)};
   int64_t ranks = 1;

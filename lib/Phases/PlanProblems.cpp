@@ -113,14 +113,23 @@ static constexpr Idle kGathersNothing = {
 static constexpr Idle kSendsNoWeights = {
     [](const Plan &plan) { return !gathersParameters(plan) && !plan.get("mesh").empty(); },
     "on what ranks send, with a stage before --zero-stage 3: parameters are not gathered"};
+/// Does the optimizer sum momenta with a bit per element, where several ranks have samples of their own?
+static bool sumsMomenta(const Plan &plan) {
+  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
+  return row && !row->summed.empty() && plan.get("objective") != "none";
+}
+/// The axes that split the batch, of a mesh that outlives the result.
+static optimizer::SumsPlan sumsOver(ArrayRef<std::pair<std::string, int64_t>> mesh) {
+  optimizer::SumsPlan sums;
+  for (const auto &[axis, size] : mesh)
+    if (par::splits(axis, par::Splits::Batch))
+      sums.batchAxes.push_back({axis, size});
+  return sums;
+}
 /// Also on one rank, the program that others are compared with.
 static bool mayCompressMomenta(const Plan &plan) {
-  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
   std::vector<std::pair<std::string, int64_t>> mesh = plan.mesh();
-  return row && !row->summed.empty() && (mesh.empty() || llvm::any_of(mesh, [](const auto &axis) {
-                                           return axis.second > 1 &&
-                                                  par::splits(axis.first, par::Splits::Batch);
-                                         }));
+  return sumsMomenta(plan) && (mesh.empty() || sumsOver(mesh).isSummed());
 }
 static constexpr Idle kAllExact = {
     [](const Plan &plan) {
@@ -236,15 +245,11 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
 
 /// What an optimizer that sums momenta with a bit per element does not go with.
 static std::optional<PlanProblem> refusedBySums(const Plan &plan) {
-  const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
-  if (!row || row->summed.empty() || plan.get("objective") == "none")
+  if (!sumsMomenta(plan))
     return std::nullopt;
   std::vector<std::pair<std::string, int64_t>> mesh = plan.mesh();
-  optimizer::SumsPlan sums;
+  optimizer::SumsPlan sums = sumsOver(mesh);
   (void)plan.get("zero-stage").getAsInteger(10, sums.stage); // checked with the option
-  for (const auto &[axis, size] : mesh)
-    if (par::splits(axis, par::Splits::Batch))
-      sums.batchAxes.push_back({axis, size});
   sums.scalesLoss = !plan.get("loss-scale").empty();
   sums.keepsStatesOnHost = offloads(plan, "optimizer");
   sums.quantizesGradients = plan.get("zero-quantized-gradients") == "true";

@@ -13,7 +13,7 @@
 // RUN: not partita-opt %s --optimize=kind=zero-one-adam --compress-momenta=stage=1 --zero-shard-states=stage=1 --zero-quantize-gradients=on=true 2>&1 | FileCheck %s --check-prefix=INT4
 // INT4: error: --zero-quantized-gradients: has no effect where momenta are summed with a bit per element: every rank keeps every sum in full, and none is scattered
 // RUN: partita-opt %s --optimize=kind=adamw --compress-momenta | FileCheck %s --check-prefix=EXACT
-// ZERO: error: onebit-adam over several ranks compresses what each rank has of every gradient, in full; a shard is a sum already, for which ranks have sent 32 times the bytes; use --zero-stage 0 or 1, not 2
+// ZERO: error: onebit-adam over several ranks compresses what each rank has of every gradient, in full; a shard is a sum already, for which ranks have sent 16 times the bytes; use --zero-stage 0 or 1, not 2
 
 // ZeRO-1: an update takes a shard of the momentum, which is computed in full from the sum. Its result for the shard has no use.
 // SHARD: %[[V:.*]] = train.read @w.v : tensor<10xf32, #par.place<[4, 5], flat [dp]>>
