@@ -1,7 +1,7 @@
 //===- OneBit.cpp - sums that send a bit per element ------------------------------------------===//
 //
-// The arithmetic of the runtime's oneBitAllReduce (partita_rt/one_bit.h), in double precision. It is
-// the oracle of programs that compress: they do not compute what the exact program does.
+// The arithmetic of the runtime's oneBitAllReduce (partita_rt/one_bit.h), in double precision, of programs that are
+// verified; what they are compared with is computed in OneBitReference.cpp.
 //
 //===------------------------------------------------------------------------------------------===//
 

@@ -300,22 +300,25 @@ LogicalResult OneBitReference::average(const std::string &parameter, Summed &its
   Tensor gradient = *average;
   for (int64_t i = 0; i < gradient.size(); ++i)
     gradient.setNumber(i, (average->number(i) - beta * mean->number(i)) / ((1 - beta) * *clip));
-  replaceGradient(update, parameter, std::move(gradient), *clip);
   theTerms[parameter] = std::move(*sum);
   theMomenta[parameter] = std::move(*average);
-  return success();
+  return replaceGradient(update, parameter, std::move(gradient), *clip);
 }
 
-void OneBitReference::replaceGradient(train::OptimizerInterface update,
-                                      const std::string &parameter, Tensor gradient, double clip) {
+LogicalResult OneBitReference::replaceGradient(train::OptimizerInterface update,
+                                               const std::string &parameter, Tensor gradient,
+                                               double clip) {
   Value replaced = update.getUpdatingGradient();
+  if (!gradientOf.try_emplace(replaced, parameter).second)
+    return update->emitError() << "'" << parameter << "' has the gradient of '"
+                               << gradientOf[replaced] << "' too: their sums cannot be verified";
   replacements[replaced] = std::move(gradient);
-  gradientOf[replaced] = parameter;
   if (Value scale = update.getGradientScale()) {
     Tensor number(ArrayRef<int64_t>(), /*isReal=*/true);
     number.setNumber(0, clip);
     replacements[scale] = std::move(number);
   }
+  return success();
 }
 
 LogicalResult OneBitReference::prepare(int64_t t) {

@@ -44,7 +44,8 @@ public:
   /// Goes on with the program's errors.
   mlir::LogicalResult adoptErrors();
 
-  int64_t elements = 0;             ///< whose sign rounding decided, of all steps so far
+  int64_t elements =
+      0; ///< whose sign, decided by rounding, is another one here, of all steps so far
   std::set<std::string> parameters; ///< those with such elements
 
 private:
@@ -61,8 +62,8 @@ private:
   mlir::LogicalResult average(const std::string &parameter, Summed &summed, double noise);
   /// By what gradients are multiplied where nobody knows the norm of their sum.
   mlir::FailureOr<double> clipFactor(train::OptimizerInterface update);
-  void replaceGradient(train::OptimizerInterface update, const std::string &parameter,
-                       Tensor gradient, double clip);
+  mlir::LogicalResult replaceGradient(train::OptimizerInterface update,
+                                      const std::string &parameter, Tensor gradient, double clip);
 
   ComparedProgram &full, &partitioned;
   std::mutex mutex; ///< stages run at the same time

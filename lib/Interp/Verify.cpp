@@ -10,7 +10,6 @@
 #include "lib/Interp/Execution.h"
 #include "lib/Interp/OneBitReference.h"
 #include "lib/Interp/Undecided.h"
-#include "runtime/include/partita_rt/state_names.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <sys/resource.h>
@@ -121,12 +120,19 @@ static LogicalResult compareCall(Comparison &comparison, ComparedProgram &full,
   return success();
 }
 
-/// Does the state belong to a compressed sum: what it leaves out, or the factor of its gradients?
-static bool isOfCompressedSum(train::StateOp state) {
-  std::optional<StringRef> kind = state.getKind();
-  return kind == StringRef(partita_rt::kWorkerError) ||
-         kind == StringRef(partita_rt::kServerError) ||
-         state.getSymName() == par::OneBitClipOp::kState;
+/// Calls f with each state of a program's compressed sums: what they leave out, and the factor of their gradients.
+template <typename F> static void eachStateOfSums(ComparedProgram &program, F f) {
+  auto visit = [&](Value value) {
+    if (train::StateOp state = train::stateReadBy(value))
+      f(state);
+  };
+  for (Interpreter &stage : program.stages()) {
+    stage.module().walk([&](par::OneBitAllReduceOp sum) {
+      llvm::for_each(sum.getWorkers(), visit);
+      llvm::for_each(sum.getServers(), visit);
+    });
+    stage.module().walk([&](par::OneBitClipOp clip) { visit(clip.getTypical()); });
+  }
 }
 
 static LogicalResult compareParameters(Comparison &comparison, ComparedProgram &full,
@@ -147,10 +153,10 @@ static LogicalResult compareStates(Comparison &comparison, ComparedProgram &full
   std::string maxima = amp::AmpDialect::kMaxima.str();
   if (b->find(maxima) == b->end())
     a->erase(maxima);
-  for (Interpreter &stage : partitioned.stages())
-    for (train::StateOp state : stage.module().getOps<train::StateOp>())
-      if (std::string name = state.getSymName().str(); isOfCompressedSum(state) && !b->count(name))
-        a->erase(name);
+  eachStateOfSums(partitioned, [&](train::StateOp state) {
+    if (std::string name = state.getSymName().str(); !b->count(name))
+      a->erase(name);
+  });
   return comparison.add("state", *a, *b);
 }
 
@@ -259,10 +265,13 @@ static LogicalResult measureWay(const Named &before, ComparedProgram &full,
     return failure();
   double way = 0, apart = 0;
   for (const auto &[name, value] : *b)
-    for (int64_t i = 0; i < value.size(); ++i) {
+    for (int64_t i = 0; i < value.size(); ++i)
       way += std::pow(value.number(i) - before.at(name).number(i), 2);
-      apart += std::pow((*a)[name].number(i) - value.number(i), 2);
-    }
+  for (const auto &[name, value] : *a)
+    if (auto expected = b->find(name);
+        expected != b->end() && value.shape == expected->second.shape)
+      for (int64_t i = 0; i < value.size(); ++i)
+        apart += std::pow(value.number(i) - expected->second.number(i), 2);
   report.way = std::sqrt(way), report.apart = std::sqrt(apart);
   return success();
 }
@@ -371,6 +380,6 @@ void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
           "within it\n";
   if (followedElements > 0)
     os << "  " << followedElements << " element(s) of " << followedParameters
-       << " parameter(s) are sent as the sign of what is zero but for rounding; either sign "
-          "passes\n";
+       << " parameter(s) are zero but for rounding, and sent with another sign than the "
+          "reference's; either passes\n";
 }

@@ -43,7 +43,7 @@ struct VerifyReport {
   std::optional<double> loss; ///< of the unpartitioned program, last step; none without @train_step
   /// Elements of all steps that differ because of rounding, and the number of their parameters.
   int64_t undecidedElements = 0, undecidedParameters = 0;
-  /// Elements of all steps that compressed sums send as a sign that rounding decides, and the number of their parameters.
+  /// Elements of all steps that compressed sums send with another sign than the reference's, because rounding decides it, and the number of their parameters.
   int64_t followedElements = 0, followedParameters = 0;
   /// Euclidean norms over all parameters after training steps: how far the unpartitioned program's have moved, and how far the other's are from them.
   double way = 0, apart = 0;

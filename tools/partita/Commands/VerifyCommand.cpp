@@ -1,7 +1,7 @@
 //===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
 //
-// Compiles the model twice, for one rank and partitioned, and runs both in the interpreter, on
-// virtual ranks in double precision. With --against, the partitioned program is one that a phase
+// Compiles the model for one rank and partitioned, and runs both in the interpreter, on virtual
+// ranks in double precision; where the plan rounds what it sends, also what rounds nothing or alike. With --against, the partitioned program is one that a phase
 // wrote, so that changes made to it by hand or by other tools are compared with the model.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -158,8 +158,8 @@ static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, Modul
   if (failed(report))
     return false;
   llvm::outs() << llvm::formatv(
-      "{0}: after {1}, the distance to the exact program's parameters is {2:f1} % of the way that "
-      "these have gone ({3:e1} of {4:e1}, Euclidean norms); what follows compares with {5}:\n",
+      "{0}: after {1}, parameters differ from the exact program's by {2:f1} % of how far those have "
+      "moved ({3:e1} of {4:e1}, Euclidean norms); what follows compares with {5}:\n",
       what, options.steps == 1 ? "1 step" : llvm::formatv("{0} steps", options.steps).str(),
       report->way > 0 ? 100 * report->apart / report->way : 0, report->apart, report->way, oracle);
   return true;
