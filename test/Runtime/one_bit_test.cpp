@@ -238,7 +238,7 @@ TEST(OneBit, stepsAreAllExactOrOthers) {
   EXPECT_EQ(first.text(), " in step 1");
   EXPECT_EQ(exact.text(), " in steps 1 to 10");
   EXPECT_EQ(others.text(), " from step 11 on");
-  EXPECT_EQ(rare.text(), " in 5 of steps 1 to 10"); // 1, 2, 4, 6, 8
+  EXPECT_EQ(rare.text(), " in 5 of the first 10 steps"); // 1, 2, 4, 6, 8
   EXPECT_EQ(between.text(), " in all other steps");
 }
 

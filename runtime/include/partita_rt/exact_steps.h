@@ -66,7 +66,7 @@ struct Steps {
   constexpr bool operator==(const Steps &other) const {
     return part == other.part && exact == other.exact;
   }
-  /// Returns " in steps 1 to 10", " from step 11 on", " in 40 of steps 1 to 100", " in all other steps", or "" for all steps.
+  /// Returns " in steps 1 to 10", " from step 11 on", " in 40 of the first 100 steps", " in all other steps", or "" for all steps.
   std::string text() const {
     std::string until = std::to_string(exact.until);
     if (part == All)
@@ -75,7 +75,7 @@ struct Steps {
       return exact.doubling ? " in all other steps"
                             : " from step " + std::to_string(exact.until + 1) + " on";
     if (exact.doubling)
-      return " in " + std::to_string(exact.count()) + " of steps 1 to " + until;
+      return " in " + std::to_string(exact.count()) + " of the first " + until + " steps";
     return exact.until == 1 ? " in step 1" : " in steps 1 to " + until;
   }
 };

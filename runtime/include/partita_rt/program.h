@@ -57,8 +57,7 @@ namespace cuda {
 struct Device;
 }
 
-/// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
-/// innermost). The number of ranks is the product of the sizes.
+/// One axis of the mesh, outermost first; the last one varies fastest over the ranks (tp innermost). Their number is the product of the sizes.
 struct Axis {
   const char *name;
   int size;

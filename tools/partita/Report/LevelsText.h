@@ -38,7 +38,7 @@ struct LevelTable {
   std::optional<LevelBytes> exact;
 };
 
-/// Returns a table for each phase of training (phasesOf). A node is so many consecutive ranks. On CPUs they send what NodeTraffic says, and
+/// Returns a table for each phase of training (phasesOf). A node is `ranksPerNode` consecutive ranks. On CPUs they send what NodeTraffic says, and
 /// the runtime counts (partita_rt/node_traffic.h). On other targets collectives are rings in the order of their ranks: of B bytes over n
 /// ranks, each rank sends its neighbour (n - 1)/n B for a gather or a reduce-scatter, twice that for an all-reduce, B for a shift, and B/n
 /// to every other for an all-to-all. Messages between pipeline stages are not counted.
