@@ -99,8 +99,9 @@ private:
     bool trains =
         module.walk([](train::MinimizeOp) { return WalkResult::interrupt(); }).wasInterrupted();
     if (trains && llvm::any_of(module.getOps<train::ParameterOp>(), isHalf))
-      module.emitWarning() << "float16 without a loss scale: gradients below 6e-8 are zero; "
-                              "--loss-scale 0 scales the loss as far as they allow";
+      module.emitWarning() << "float16 without a loss scale: gradients below 6e-8 are zero; use "
+                              "--precision bfloat16, or --loss-scale 0, which scales the loss as "
+                              "far as they allow, if the optimizer accepts it";
   }
 };
 

@@ -23,10 +23,10 @@ void optimizer::warnOfVariance(Operation *at, double steps, double kept, bool co
         "smaller beta2, or bias-correction",
         stepsText(steps), 100 * weight, 1 / std::sqrt(weight));
   else if (steps < kFew)
-    at->emitWarning()
-        << "the variance stays as it is after " << stepsText(steps)
-        << " that update it, so elements that had small gradients until then take far "
-           "too long steps later; freeze it after 15 to 25 % of all steps";
+    at->emitWarning() << llvm::formatv(
+        "the variance is frozen after {0} update{1}, so elements that had small gradients until "
+        "then take far too long steps later; freeze it after 15 to 25 % of all steps",
+        int64_t(steps), steps == 1 ? "" : "s");
 }
 
 void optimizer::warnOfRatios(Operation *at, double steps, double kept) {

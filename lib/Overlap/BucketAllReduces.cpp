@@ -4,6 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/OneBit.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
@@ -45,11 +46,20 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     getOperation().walk([&](Block *block) { delaySumsOfShards(*block, reduces); });
     if (bytes > 0 && !made->sizeCounts &&
         failed(analysis::reportIdle(getOperation(), "bucket-bytes",
-                                    "no two gradients could be reduced together")))
+                                    sumsMomenta() ? "the optimizer sums all momenta at once, so "
+                                                    "that no two gradients are left to reduce "
+                                                    "together"
+                                                  : "no two gradients could be reduced together")))
       signalPassFailure();
   }
 
 private:
+  bool sumsMomenta() {
+    return getOperation()
+        .walk([](par::OneBitAllReduceOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  }
+
   /// A sum of the shards that a reduce-scatter makes would wait for it at once, so that nothing hides the
   /// reduce-scatter: it goes behind what computes the next gradients, before their reduce-scatter.
   static void delaySumsOfShards(Block &block, llvm::function_ref<bool(Operation *)> reduces) {

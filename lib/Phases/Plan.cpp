@@ -96,6 +96,8 @@ static std::string checkBounds(double least, double most) {
   if (most < least)
     return llvm::formatv("the lower bound, {0}, is above the upper one, {1}", numberText(least),
                          numberText(most));
+  if (most == 0)
+    return "the upper bound is 0, with which no parameter would move";
   return {};
 }
 

@@ -126,18 +126,18 @@ static optimizer::SumsPlan sumsOver(ArrayRef<std::pair<std::string, int64_t>> me
       sums.batchAxes.push_back({axis, size});
   return sums;
 }
-/// Also on one rank, the program that others are compared with.
+/// Also where the mesh has no rank but one with samples of its own: the program that others are compared with, or go on from.
 static bool mayCompressMomenta(const Plan &plan) {
   std::vector<std::pair<std::string, int64_t>> mesh = plan.mesh();
-  return sumsMomenta(plan) && (mesh.empty() || sumsOver(mesh).isSummed());
+  return sumsMomenta(plan) && (mesh.empty() || !sumsOver(mesh).batchAxes.empty());
 }
 static constexpr Idle kAllExact = {
     [](const Plan &plan) {
       return plan.get("zero-quantized-weights") != "true" &&
              plan.get("zero-quantized-gradients") != "true" && !mayCompressMomenta(plan);
     },
-    "without --zero-quantized-weights, --zero-quantized-gradients or a 1-bit optimizer over several "
-    "ranks of dp: all is exact"};
+    "without --zero-quantized-weights, --zero-quantized-gradients or a 1-bit optimizer over ranks of "
+    "dp: all is exact"};
 static constexpr Idle kExactWeights = {
     [](const Plan &plan) { return plan.get("zero-quantized-weights") != "true"; },
     "without --zero-quantized-weights: weights are exact"};

@@ -199,6 +199,9 @@ static bool resolveBuckets(Resolver &r) {
     r.idle(kReduce, "one rank reduces nothing");
   else if (r.has(kReduce) && !r.reducesGradients())
     r.idle(kReduce, "ranks of tp reduce no gradients without --sequence-parallel");
+  else if (std::optional<OptimizerFacts> facts = factsOfOptimizer(r.word("optimizer.type"));
+           r.has(kReduce) && facts && facts->sumsMomenta && r.sharing() == r.dataParallel())
+    r.idle(kReduce, "the optimizer sums all momenta at once, so that no buckets are left");
   else if (r.has(kReduce) && !resolveElements(r, kReduce, "bucket-bytes", r.elementBytes(), 1, 2))
     return false;
   for (StringRef path : {StringRef(kPrefetch), StringRef(kPersistence)}) {

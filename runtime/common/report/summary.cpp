@@ -17,7 +17,7 @@ void writeLine(const char *label, const std::string &text) {
   std::printf("%-14s %s\n", label, text.c_str());
 }
 
-void printCollectives(const Rank &rank, const Issued &step, const Steps &steps) {
+void printCollectives(const Rank &rank, const Issued &step, const Steps &steps, int64_t last) {
   bool any = false;
   for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds; ++kind) {
@@ -33,7 +33,11 @@ void printCollectives(const Rank &rank, const Issued &step, const Steps &steps) 
     }
   if (!any)
     writeLine("collectives", "none");
-  if (steps.part != Steps::All)
+  bool allLike = steps.part == Steps::Exact && !steps.exact.doubling && last <= steps.exact.until;
+  if (allLike)
+    writeLine("", "no step of this run was compressed: step " + grouped(steps.exact.until + 1) +
+                      " is the first; --census lists both kinds");
+  else if (steps.part != Steps::All)
     writeLine("", "other steps send other collectives; --census lists both");
 }
 

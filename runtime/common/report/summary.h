@@ -15,8 +15,8 @@ struct RunOptions;
 /// Writes "label          text".
 void writeLine(const char *label, const std::string &text);
 
-/// Prints what this rank issued in one step, and in which steps it does.
-void printCollectives(const Rank &rank, const Issued &step, const Steps &steps);
+/// Prints what this rank issued in one step, and in which steps it does; `last`: the run's last step.
+void printCollectives(const Rank &rank, const Issued &step, const Steps &steps, int64_t last);
 
 /// Prints what this rank sent and received in one step; nothing for a program without channels.
 void printMessages(const Rank &rank, const Issued &step);

@@ -438,7 +438,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
-    printCollectives(rank, *firstStep, stepsLikeFirst);
+    printCollectives(rank, *firstStep, stepsLikeFirst, done);
     printOverlap(reduced); // one of the lines on collectives
     printMessages(rank, *firstStep);
     nodesSent.print();
