@@ -372,6 +372,14 @@ void Loop::train() {
   if (speaks() && options.resumeIfThere)
     writeLine("resume", options.resume ? options.checkpoint + ", step " + grouped(first - 1)
                                        : "no checkpoint in " + options.checkpoint + ": a new run");
+  Steps steps = stepsLike(*rank.stage, first);
+  if (speaks() && steps.part == Steps::Others && first > steps.exact.until &&
+      options.given.count("--clip"))
+    std::fprintf(
+        stderr,
+        "%s: warning: --clip applies to exact steps, and none follows: all others multiply "
+        "gradients by the typical factor of those\n",
+        rank.program->name);
   if (speaks() && !options.log.empty())
     log = std::make_unique<StepLog>(
         options.log, startStep,
