@@ -97,7 +97,7 @@ struct Sent {
 };
 } // namespace
 
-/// `noise` is how far each number is uncertain; where it is decided by rounding, the program's sign counts, which what it has left out tells.
+/// `noise` is how far another order of additions may change each number. Where that decides its sign, the program's counts, which what it has left out tells.
 static Sent asSigns(ArrayRef<double> x, ArrayRef<double> noise, ArrayRef<double> programsError) {
   double squares = 0;
   for (double each : x)
@@ -114,14 +114,6 @@ static Sent asSigns(ArrayRef<double> x, ArrayRef<double> noise, ArrayRef<double>
     sent.error.push_back(each - sent.numbers.back());
   }
   return sent;
-}
-
-static double largestOf(const RankTensors &values) {
-  double largest = 0;
-  for (const auto &each : values)
-    for (double number : each->reals)
-      largest = std::max(largest, std::abs(number));
-  return largest;
 }
 
 /// What the type's placement says of a value that all ranks of `axis` have in full.
@@ -160,29 +152,29 @@ struct Group {
   SmallVector<int64_t> ranks;
   const Tensor &momentum; ///< before the step, the same on all
   ArrayRef<int64_t> held; ///< the elements that are no padding
-  double beta, clip, noise;
+  double beta, clip;
   int64_t followed = 0;
   SmallVector<std::vector<double>> sent; ///< by the workers
   Tensor average;
 
   Group(SmallVector<int64_t> ranks, const Tensor &momentum, ArrayRef<int64_t> held, double beta,
-        double clip, double noise)
+        double clip)
       : ranks(std::move(ranks)), momentum(momentum), held(held), beta(beta), clip(clip),
-        noise(noise), average(momentum) {
+        average(momentum) {
     average.reals.assign(average.reals.size(), 0);
   }
 
   /// A worker compresses its part of the momentum. `error`: none in the first step. Takes the program's error after the step, and makes it its own.
   void work(const Tensor &term, const Tensor *error, Tensor &newError) {
     auto count = static_cast<double>(ranks.size());
-    std::vector<double> x, uncertain, programsError;
+    std::vector<double> x, noise, programsError;
     for (int64_t i : held) {
       double m = momentum.number(i), e = error ? error->number(i) : 0;
       x.push_back(beta * m / count + (1 - beta) * clip * term.number(i) + e);
-      uncertain.push_back(kNoise * (std::abs(m) + std::abs(e)) + noise);
+      noise.push_back(kNoise * (std::abs(m) + std::abs(e) + std::abs(clip * term.number(i))));
       programsError.push_back(newError.number(i));
     }
-    Sent own = asSigns(x, uncertain, programsError);
+    Sent own = asSigns(x, noise, programsError);
     followed += own.followed;
     newError.reals.assign(newError.reals.size(), 0);
     std::vector<double> numbers(newError.reals.size(), 0);
@@ -194,7 +186,7 @@ struct Group {
   /// A server sums up its chunk, and compresses the sum. The last chunks are shorter.
   void serve(size_t position, const Tensor *error, Tensor &newError) {
     int64_t begin = static_cast<int64_t>(position) * newError.size();
-    std::vector<double> y, uncertain, programsError;
+    std::vector<double> y, noise, programsError;
     SmallVector<int64_t> chunk;
     for (int64_t i : held) {
       if (i < begin || i >= begin + newError.size())
@@ -206,10 +198,10 @@ struct Group {
       }
       chunk.push_back(i);
       y.push_back(sum);
-      uncertain.push_back(kNoise * sizes);
+      noise.push_back(kNoise * sizes);
       programsError.push_back(newError.number(i - begin));
     }
-    Sent own = asSigns(y, uncertain, programsError);
+    Sent own = asSigns(y, noise, programsError);
     followed += own.followed;
     newError.reals.assign(newError.reals.size(), 0);
     for (auto [i, number, left] : llvm::zip_equal(chunk, own.numbers, own.error)) {
@@ -246,7 +238,7 @@ FailureOr<double> OneBitReference::clipFactor(train::OptimizerInterface update) 
   return failed(typical) ? FailureOr<double>() : typical->number(0);
 }
 
-LogicalResult OneBitReference::average(const std::string &parameter, Summed &its, double noise) {
+LogicalResult OneBitReference::average(const std::string &parameter, Summed &its) {
   auto complain = [&](const Twine &text) {
     its.sum->emitError() << "the sum of '" << parameter << "' " << text;
   };
@@ -273,7 +265,7 @@ LogicalResult OneBitReference::average(const std::string &parameter, Summed &its
     SmallVector<int64_t> ranks = mesh.group(first, its.sum.getAxis());
     if (ranks.front() != first)
       continue;
-    Group group(ranks, *(*means)[first], (*held)[first], beta, *clip, noise);
+    Group group(ranks, *(*means)[first], (*held)[first], beta, *clip);
     for (int64_t rank : ranks) {
       auto error = std::make_shared<Tensor>(*programs->workers[rank]);
       group.work(*its.terms[rank], errorOf(its.workers, rank), *error);
@@ -325,7 +317,6 @@ LogicalResult OneBitReference::prepare(int64_t t) {
   replacements.clear(), gradientOf.clear();
   theTerms.clear(), theGradients.clear(), theMomenta.clear();
   LogicalResult found = success();
-  double largest = 0;
   eachSum(partitioned, [&](par::OneBitAllReduceOp sum) {
     for (unsigned number = 0; number < sum.getCount(); ++number) {
       train::StateOp worker = workerState(sum, number), server = serverState(sum, number);
@@ -335,17 +326,13 @@ LogicalResult OneBitReference::prepare(int64_t t) {
                                 << " is not what a rank adds to the momentum of a parameter that "
                                    "the unpartitioned program updates likewise, with errors that "
                                    "are states: its sum cannot be verified";
-      else
-        largest = std::max(largest, largestOf(its->second.terms));
     }
   });
   if (failed(found) || !compresses(t))
     return found;
-  for (auto &[parameter, its] : summed) {
-    double own = largestOf(its.terms);
-    if (failed(average(parameter, its, kNoise * std::max(own, 1e-3 * largest))))
+  for (auto &[parameter, its] : summed)
+    if (failed(average(parameter, its)))
       return failure();
-  }
   return success();
 }
 

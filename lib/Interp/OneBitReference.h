@@ -5,8 +5,7 @@
 // sum being the unpartitioned program's gradient (which the caller compares), the momentum before the step, and the published algorithm (1-bit Adam,
 // arXiv 2102.02888, algorithm 1), in double precision.
 //
-// A sign is sent even of a number that is zero but for rounding, such as the momentum of a key's bias. Then the program's own sign counts, which its errors tell: nothing says
-// which one is right.
+// A sign is sent even of a number that is zero but for rounding. Then the program's own sign counts, which its errors tell: nothing says which one is right.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -59,7 +58,7 @@ private:
   };
   void note(Interpreter &stage, mlir::Operation *op, llvm::ArrayRef<RankTensors> operands);
   void replace(mlir::Operation *op, llvm::MutableArrayRef<RankTensors> results);
-  mlir::LogicalResult average(const std::string &parameter, Summed &summed, double noise);
+  mlir::LogicalResult average(const std::string &parameter, Summed &summed);
   /// By what gradients are multiplied where nobody knows the norm of their sum.
   mlir::FailureOr<double> clipFactor(train::OptimizerInterface update);
   mlir::LogicalResult replaceGradient(train::OptimizerInterface update,
