@@ -42,6 +42,10 @@ RankedTensorType OneBitAllReduceOp::serverType(Type value, StringAttr axis, Mesh
   return typeOf(*layout, value, mesh);
 }
 
+bool par::hasOneBitSums(Operation *root) {
+  return root->walk([](OneBitAllReduceOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 int64_t OneBitPadding::validOf(int64_t n, int64_t place) const {
   return axis ? partita_rt::oneBitValid(n, elements, place) : n;
 }

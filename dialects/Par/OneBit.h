@@ -21,4 +21,11 @@ struct OneBitPadding {
 #define GET_OP_CLASSES
 #include "dialects/Par/OneBit.h.inc"
 
+namespace partita::par {
+
+/// Does any op in `root` sum with a bit per element?
+bool hasOneBitSums(mlir::Operation *root);
+
+} // namespace partita::par
+
 #endif // PARTITA_DIALECTS_PAR_ONEBIT_H

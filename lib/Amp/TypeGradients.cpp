@@ -88,22 +88,17 @@ struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
       bool isOfStages = getOperation()->hasAttr(pipe::PipeDialect::kStages);
       getOperation().emitError()
           << "--reduce-type: has no effect, because "
-          << (sumsMomenta() ? "all sums over ranks are those of momenta, of float32: a bit per "
-                              "element, and in exact steps 32"
-              : isOfStages  ? "no gradient is reduced over the ranks of a stage"
-                            : "no gradient is reduced over ranks")
+          << (par::hasOneBitSums(getOperation())
+                  ? "all sums over ranks are those of momenta, of float32: a bit per "
+                    "element, and in exact steps 32"
+              : isOfStages ? "no gradient is reduced over the ranks of a stage"
+                           : "no gradient is reduced over ranks")
           << "; leave it out";
       signalPassFailure();
     }
   }
 
 private:
-  bool sumsMomenta() {
-    return getOperation()
-        .walk([](par::OneBitAllReduceOp) { return WalkResult::interrupt(); })
-        .wasInterrupted();
-  }
-
   LogicalResult parse() {
     Builder b(&getContext());
     wire = llvm::StringSwitch<FloatType>(reduceType)

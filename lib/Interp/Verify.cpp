@@ -348,16 +348,16 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp fullModule,
   Comparison comparison(fullModule);
   Undecided undecided(options.tolerance);
   std::optional<OneBitReference> reference;
-  if (options.followsCompression)
+  if (!options.measuresDistance && par::hasOneBitSums(partitionedModule))
     reference.emplace(full, partitioned);
   std::optional<double> loss;
-  FailureOr<Named> before = full.parameters();
+  FailureOr<Named> before = options.measuresDistance ? full.parameters() : Named();
   if (failed(before) || failed(compareForward(comparison, full, partitioned, options.seed)) ||
       (trains && failed(compareTraining(comparison, full, partitioned, options, undecided,
                                         reference ? &*reference : nullptr, loss))))
     return failure();
   VerifyReport report = comparison.report(loss);
-  if (trains && failed(measureWay(*before, full, partitioned, report)))
+  if (options.measuresDistance && trains && failed(measureWay(*before, full, partitioned, report)))
     return failure();
   if (reference) {
     report.followedElements = reference->elements;

@@ -46,20 +46,15 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
     getOperation().walk([&](Block *block) { delaySumsOfShards(*block, reduces); });
     if (bytes > 0 && !made->sizeCounts &&
         failed(analysis::reportIdle(getOperation(), "bucket-bytes",
-                                    sumsMomenta() ? "the optimizer sums all momenta at once, so "
-                                                    "that no two gradients are left to reduce "
-                                                    "together"
-                                                  : "no two gradients could be reduced together")))
+                                    par::hasOneBitSums(getOperation())
+                                        ? "the optimizer sums all momenta at once, so "
+                                          "that no two gradients are left to reduce "
+                                          "together"
+                                        : "no two gradients could be reduced together")))
       signalPassFailure();
   }
 
 private:
-  bool sumsMomenta() {
-    return getOperation()
-        .walk([](par::OneBitAllReduceOp) { return WalkResult::interrupt(); })
-        .wasInterrupted();
-  }
-
   /// A sum of the shards that a reduce-scatter makes would wait for it at once, so that nothing hides the
   /// reduce-scatter: it goes behind what computes the next gradients, before their reduce-scatter.
   static void delaySumsOfShards(Block &block, llvm::function_ref<bool(Operation *)> reduces) {

@@ -113,7 +113,7 @@ static constexpr Idle kGathersNothing = {
 static constexpr Idle kSendsNoWeights = {
     [](const Plan &plan) { return !gathersParameters(plan) && !plan.get("mesh").empty(); },
     "on what ranks send, with a stage before --zero-stage 3: parameters are not gathered"};
-/// Does the optimizer sum momenta with a bit per element, where several ranks have samples of their own?
+/// Is it an optimizer that sums momenta with a bit per element where several ranks have samples of their own?
 static bool sumsMomenta(const Plan &plan) {
   const train::OptimizerRow *row = optimizerNamed(plan.get("optimizer"));
   return row && !row->summed.empty() && plan.get("objective") != "none";

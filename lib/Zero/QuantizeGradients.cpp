@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Par/OneBit.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -81,12 +82,7 @@ private:
       return getOperation().emitError()
              << "--zero-quantized-gradients: with --zero-stage 0 every rank keeps the sums of all "
                 "gradients; give --zero-stage 1, 2 or 3";
-    bool sumsMomenta = false; // over ranks: alone, such an optimizer takes gradients in all steps
-    getOperation().walk([&](train::OptimizerInterface update) {
-      auto compressed = update->getAttrOfType<FloatAttr>(update.kCompressed);
-      sumsMomenta |= compressed && !compressed.getValue().isZero();
-    });
-    if (!sumsMomenta)
+    if (!par::hasOneBitSums(getOperation()))
       return success();
     return getOperation().emitError()
            << "--zero-quantized-gradients: has no effect where momenta are summed with a bit per "

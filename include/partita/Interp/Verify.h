@@ -28,9 +28,9 @@ struct VerifyOptions {
   uint64_t seed = 1; ///< of tokens and labels
   int64_t steps = 1; ///< optimizer steps, each on new tokens
   double tolerance = 1e-10;
-  /// Whether, where sums have a bit per element, the unpartitioned program goes on with the momenta that the algorithm makes of the ranks' gradients
-  /// (OneBitReference.h). Without it, the two are as far apart as compression takes them.
-  bool followsCompression = true;
+  /// Whether it is measured how far what a program loses takes it from the other one. Otherwise, where sums have a bit per element, the unpartitioned
+  /// program goes on with the momenta that the algorithm makes of the ranks' gradients (OneBitReference.h).
+  bool measuresDistance = false;
   Options interpreter;
 };
 
@@ -45,7 +45,7 @@ struct VerifyReport {
   int64_t undecidedElements = 0, undecidedParameters = 0;
   /// Elements of all steps that compressed sums send with another sign than the reference's, because rounding decides it, and the number of their parameters.
   int64_t followedElements = 0, followedParameters = 0;
-  /// Euclidean norms over all parameters after training steps: how far the unpartitioned program's have moved, and how far the other's are from them.
+  /// With measuresDistance, Euclidean norms over all parameters after training steps: how far the unpartitioned program's have moved, and how far the other's are from them.
   double way = 0, apart = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
   /// Prints a table of the `most` worst errors.

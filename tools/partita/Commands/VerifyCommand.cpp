@@ -153,7 +153,7 @@ static std::optional<Loss> lossOf(ModuleOp program) {
 /// Says how far a program that loses something on the way is from the exact one, which is no error. `what` is lost in, `oracle` loses the same.
 static bool tellDistance(StringRef what, StringRef oracle, ModuleOp exact, ModuleOp partitioned,
                          interp::VerifyOptions options) {
-  options.followsCompression = false;
+  options.measuresDistance = true;
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(exact, partitioned, options);
   if (failed(report))
     return false;
