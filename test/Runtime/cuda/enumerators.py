@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 
-HEADERS = ["cuda_runtime.h", "library_types.h", "cublasLt.h", "nccl.h", "cudnn_graph.h"]
+HEADERS = ["cuda.h", "cuda_runtime.h", "library_types.h", "cublasLt.h", "nccl.h", "cudnn_graph.h"]
 OURS = {"NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH", "NCCL_VERSION_CODE", "CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"}
 
 

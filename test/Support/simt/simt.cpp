@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kMostThreads = 1024, kMostShared = 227 * 1024; // per block, on sm_90
 
-enum class State : uint8_t { Ready, AtWarp, AtBlock, Done };
+enum class State : uint8_t { Ready, AtWarp, AtBlock, AtEvent, Done };
 
 struct Thread {
   uint3 index;
@@ -31,7 +31,8 @@ struct Thread {
   unsigned sets; ///< those that the lanes of its last exchange have used
   unsigned mask;
   Where where;
-  Fiber *fiber; ///< null before its first step and after its last
+  const void *event; ///< what it waits for, AtEvent
+  Fiber *fiber;      ///< null before its first step and after its last
 };
 
 /// Values in exchange. Two sets suffice: a lane may be one exchange ahead of another that has not
@@ -59,6 +60,7 @@ struct Machine {
   int current = -1, live = 0;
   int64_t begun = 0; ///< blocks started
   std::vector<void (*)()> threadEnd;
+  std::vector<bool (*)()> standstill;
   std::unique_ptr<unsigned char[]> shared;
   std::string error; ///< found by a fiber, thrown by main
 
@@ -172,7 +174,7 @@ void arriveAtWarp(int number) {
 void releaseBlock() {
   const Thread *first = nullptr;
   for (const Thread &thread : machine->threads) {
-    if (thread.state == State::AtWarp)
+    if (thread.state == State::AtWarp || thread.state == State::AtEvent)
       return fail("deadlock: " + waiting());
     if (thread.state == State::Done)
       continue;
@@ -217,6 +219,17 @@ int nextLane(unsigned ready) {
   return __builtin_ctz(ready);
 }
 
+/// Performs what may happen late, if a thread waits for such a thing. Returns whether something has.
+bool performLate() {
+  if (std::none_of(machine->threads.begin(), machine->threads.end(),
+                   [](const Thread &thread) { return thread.state == State::AtEvent; }))
+    return false;
+  bool any = false;
+  for (bool (*perform)() : machine->standstill)
+    any |= perform();
+  return any;
+}
+
 /// Chooses the thread that runs next. Returns false if the block is complete, or there is an error.
 bool choose() {
   int last = machine->current < 0 ? -1 : machine->current / 32;
@@ -225,7 +238,8 @@ bool choose() {
       return false;
     int number = nextWarp(last);
     if (number < 0) {
-      releaseBlock();
+      if (machine->standstill.empty() || !performLate())
+        releaseBlock();
       last = -1;
       continue;
     }
@@ -450,6 +464,25 @@ void onThreadEnd(void (*check)()) {
   std::vector<void (*)()> &all = machine->threadEnd;
   if (std::find(all.begin(), all.end(), check) == all.end())
     all.push_back(check);
+}
+
+bool isLastThread() { return machine->live == 1; }
+
+void waitFor(const void *event, Where where) {
+  machine->threads[size_t(machine->current)].event = event;
+  wait(State::AtEvent, 0, where);
+}
+
+void wakeThreads(const void *event) {
+  for (size_t i = 0; i < machine->threads.size(); ++i)
+    if (machine->threads[i].state == State::AtEvent && machine->threads[i].event == event)
+      setReady(int(i));
+}
+
+void onStandstill(bool (*perform)()) {
+  std::vector<bool (*)()> &all = machine->standstill;
+  if (std::find(all.begin(), all.end(), perform) == all.end())
+    all.push_back(perform);
 }
 
 int64_t blocksBegun() { return machine->begun; }

@@ -16,8 +16,8 @@
 // take part, and for launches that CUDA refuses. Dynamic shared memory has exactly the requested
 // size, so that AddressSanitizer detects accesses beyond it, and initially holds NaN.
 //
-// Tensor cores and asynchronous copies are in mma.h and wgmma.h. Not simulated: cooperative groups,
-// races in the memory model.
+// Tensor cores and asynchronous copies are in mma.h, wgmma.h and bulk.h. Not simulated: cooperative
+// groups, races in the memory model.
 
 #ifndef PARTITA_TEST_SIMT_H
 #define PARTITA_TEST_SIMT_H
@@ -42,6 +42,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 /// One block runs at a time per operating-system thread.
 #define __shared__ static thread_local
 
@@ -103,7 +104,7 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
 unsigned ballot(unsigned mask, bool vote, Where where);
 int lane();
 
-// Building blocks of mma.h and wgmma.h. The values that the lanes of a warp passed, valid until
+// Building blocks of mma.h, wgmma.h and bulk.h. The values that the lanes of a warp passed, valid until
 // this lane passes the next one.
 struct Given {
   const unsigned char (*values)[32][32];
@@ -123,9 +124,9 @@ inline unsigned threadNumber() {
 /// Returns the thread's own element of `all`, which has one per thread of a block, reset when a
 /// block begins: an earlier launch may have ended with an error. Own has `int64_t block = -1`.
 template <typename Own> Own &ownOfThread(std::vector<Own> &all) {
-  unsigned thread = threadNumber();
-  if (all.size() <= thread)
-    all.resize(thread + 1);
+  unsigned thread = threadNumber(), count = blockDim.x * blockDim.y * blockDim.z;
+  if (all.size() < count)
+    all.resize(count); // once: threads that wait hold references
   Own &own = all[thread];
   if (own.block != blocksBegun()) {
     own = {};
@@ -135,6 +136,15 @@ template <typename Own> Own &ownOfThread(std::vector<Own> &all) {
 }
 /// Sets a function that every finished thread calls from now on, on this operating-system thread.
 void onThreadEnd(void (*check)());
+/// Have all other threads of the block ended?
+bool isLastThread();
+/// Makes the thread wait until wakeThreads(event).
+void waitFor(const void *event, Where where);
+void wakeThreads(const void *event);
+/// Sets a function that is called when no thread of the block can run and one waits for an event: it performs
+/// what may happen late, and returns whether something has.
+void onStandstill(bool (*perform)());
+
 /// Does an asynchronous operation happen when it is issued? Otherwise it happens when it is waited
 /// for.
 bool asynchronousNow();

@@ -77,7 +77,7 @@ struct Operand {
     address ^= (address >> 7 & 7) << 4;
     address &= kWindow - 16;
     if (unfenced()[address / 16])
-      throwInKernel("wgmma of what a thread has copied without fence.proxy.async behind it");
+      throwInKernel("wgmma of what a thread has stored without fence.proxy.async behind it");
     return window() + address;
   }
 };
@@ -103,6 +103,15 @@ void readRow(float (&x)[16], Narrow type, const Operand &operand, uint32_t row) 
   }
 }
 
+/// Reads 16 elements of one column of a panel.
+void readColumn(float (&x)[16], Narrow type, const Operand &operand, uint32_t column) {
+  for (uint32_t k = 0; k < 16; ++k) {
+    uint16_t bits;
+    std::memcpy(&bits, operand.pack(0, k, column / 8 * 16) + column % 8 * 2, sizeof(bits));
+    x[k] = widen(type, bits);
+  }
+}
+
 /// Computes this thread's rows and columns: `warp` of its group.
 void perform(Matmul &matmul, float *c) {
   if (std::exchange(matmul.done, true))
@@ -111,7 +120,8 @@ void perform(Matmul &matmul, float *c) {
   uint32_t warp = threadNumber() / 32 % 4, g = uint32_t(lane()) / 4, t = uint32_t(lane()) % 4;
   if (!given.registers)
     for (uint32_t i = 0; i < 2; ++i)
-      readRow(matmul.rows[i], given.type, Operand(given.left), 16 * warp + g + 8 * i);
+      (given.leftTransposed ? readColumn : readRow)(matmul.rows[i], given.type, Operand(given.left),
+                                                    16 * warp + g + 8 * i);
   Operand right(given.right);
   for (uint32_t j = 0; j < uint32_t(given.columns); ++j) {
     float columns[2][16];
@@ -178,6 +188,17 @@ void multiplyGroup(const GroupMatmul &given, Where where) {
   });
 }
 
+void storeMatrices(void *row, const uint32_t (&r)[4], Where where) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0)
+    throwInKernel("stmatrix to an address that is no multiple of 16");
+  Given all = give(r, sizeof(r), where);
+  uint32_t pairs[4];
+  for (int from = 0; from < 4; ++from) // the lanes with this row's pairs
+    pairs[from] = static_cast<const uint32_t *>(all.of(lane() % 8 * 4 + from))[lane() / 8];
+  std::memcpy(row, pairs, sizeof(pairs));
+  noteWritten(row);
+}
+
 void beginMatmuls() { queueOfThread().begun = true; }
 void commitMatmuls() { ++queueOfThread().group; }
 
@@ -203,6 +224,11 @@ void noteWritten(const void *shared) {
     return; // static shared memory
   ++unfenced()[size_t(at) / 16];
   queueOfThread().written.push_back(uint32_t(at) / 16);
+}
+
+bool isUnfenced(const void *shared) {
+  ptrdiff_t at = static_cast<const unsigned char *>(shared) - window();
+  return at >= 0 && at < ptrdiff_t(kWindow) && unfenced()[size_t(at) / 16];
 }
 
 void fenceForMatmuls() {

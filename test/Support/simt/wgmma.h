@@ -27,17 +27,22 @@ struct GroupMatmul {
   Narrow type;
   const uint32_t *registers; ///< a's four, or null: `left` is its descriptor
   uint64_t left, right;
-  bool transposed, sum;
+  bool leftTransposed, transposed, sum;
 };
 void multiplyGroup(const GroupMatmul &matmul, Where where);
 void beginMatmuls();
 void commitMatmuls();
 void waitForMatmuls(int left);
 
+/// stmatrix.x4. All lanes write when the last one arrives at the latest.
+void storeMatrices(void *row, const uint32_t (&r)[4], Where where);
+
 /// Covers this thread's writes.
 void fenceForMatmuls();
-/// Notes that a copy has written here.
+/// Notes that a copy or stmatrix has written here.
 void noteWritten(const void *shared);
+/// Has a thread written here without a fence since?
+bool isUnfenced(const void *shared);
 
 } // namespace simt
 
