@@ -386,7 +386,12 @@ class Thread(Floats):
     def do_ldgsts(self, i, *_):
         pass
 
-    do_hgmma = do_red = do_ldgsts
+    do_hgmma = do_red = do_redg = do_stsm = do_ldgsts
+
+    def do_syncs(self, i, *operands):
+        """A bulk copy has always arrived."""
+        if i.has("PHASECHK"):
+            self.put_predicate(operands[0], True)
 
     def do_atomg(self, i, *operands):
         for name in operands[:2]:

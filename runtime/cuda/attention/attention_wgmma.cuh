@@ -8,6 +8,7 @@
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_CUH
 
 #include "cuda/attention/attention_mma_drops.cuh"
+#include "cuda/attention/bulk_copy.cuh"
 #include "cuda/attention/wgmma.cuh"
 #include "cuda/cuda.h"
 
@@ -62,43 +63,6 @@ template <int kRows> __device__ inline int offsetOf(int row, int pack) {
   return (pack / 8 * kRows + row) * kPanel + (pack % 8 ^ row % 8) * kPack;
 }
 
-/// A thread's share of copies of a head's rows into tiles of kRows rows of D elements, one tile
-/// after another; addresses are incremented.
-template <int kRows, int D, int kThreads, typename T> class TileCopies {
-  static constexpr int kPacks = D / kPack, kStep = kThreads / kPacks;
-  static_assert(kThreads % kPacks == 0 && kStep % 8 == 0 && kRows % kStep == 0);
-  const T *from;
-  int64_t step;
-  int rest; ///< rows of the head
-
-public:
-  /// Rows [first, count) of the head.
-  __device__ TileCopies(const HeadRows<const T> &head, int first, int count)
-      : from(head.row(first + int(threadIdx.x) / kPacks) + int(threadIdx.x) % kPacks * kPack),
-        step(kStep * head.stride), rest(count - first) {}
-  /// Starts copying the next tile, with zeros after the head's last row.
-  __device__ void next(T *tile) {
-    int row = int(threadIdx.x) / kPacks;
-    T *to = tile + offsetOf<kRows>(row, int(threadIdx.x) % kPacks);
-    if (rest >= kRows) {
-#pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += step)
-        copyAsync(to + i * kPanel, from, 16);
-    } else {
-#pragma unroll
-      for (int i = 0; i < kRows; i += kStep, from += step)
-        copyAsync(to + i * kPanel, from, row + i < rest ? 16 : 0);
-    }
-    rest -= kRows;
-  }
-};
-
-/// Starts copying rows [first, first + kRows) of a head of `count` rows into a tile.
-template <int kRows, int D, int kThreads, typename T>
-__device__ inline void copyPanels(T *tile, const HeadRows<const T> &head, int first, int count) {
-  TileCopies<kRows, D, kThreads, T>(head, first, count).next(tile);
-}
-
 /// c = A times the transposed tile b: A is 64 rows of a tile of kRowsA.
 template <typename T, int kRowsA, int D, int kColumns>
 __device__ inline void matmulByRows(float (&c)[kColumns][4], uint32_t a, uint32_t b) {
@@ -138,12 +102,13 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
                             int row, int first, int count) {
   int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
-  for (int j = 0; j < D / 8; ++j)
+  for (int j = 0; j < D / 8; j += 2) {
+    uint32_t pairs[4];
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<uint32_t *>(tile + offsetOf<kRows>(row + 8 * half + lane / 4, j) +
-                                    lane % 4 * 2) =
-          roundPair<T>(sums[j][2 * half], sums[j][2 * half + 1]);
+    for (int i = 0; i < 4; ++i)
+      pairs[i] = roundPair<T>(sums[j + i / 2][i % 2 * 2], sums[j + i / 2][i % 2 * 2 + 1]);
+    storeMatrices(tile + offsetOf<kRows>(row + lane % 16, j + lane / 16), pairs);
+  }
   __syncwarp();
   constexpr int kPacks = D / kPack;
 #pragma unroll
@@ -154,6 +119,21 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
           *reinterpret_cast<const uint4 *>(tile + offsetOf<kRows>(row + at, pack));
   }
 }
+
+/// The operands of a backward pass. Operands: MmaBackward.
+struct BackwardMaps {
+  CUtensorMap q, k, v, dout, out;
+  template <typename Operands> explicit BackwardMaps(const Operands &call) {
+    const AttentionShape &shape = call.shape;
+    TensorSize queries{shape.sequence, shape.heads, shape.batch};
+    TensorSize keys{shape.keySequence, shape.heads / shape.groups, shape.batch};
+    q = tileMap(call.q, shape.headDim, queries);
+    k = tileMap(call.k, shape.headDim, keys);
+    v = tileMap(call.v, shape.headDim, keys);
+    dout = tileMap(call.dout, shape.headDim, queries);
+    out = tileMap(call.out, shape.headDim, queries);
+  }
+};
 
 /// Returns the number of the thread's warp group, in the same register of all lanes.
 __device__ inline int groupOfThread() {

@@ -15,42 +15,52 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// A thread's share of copies of the tiles of queries streamed past a tile of keys: those in
-/// `range`, for all heads of a group, one after another.
+/// The tiles of queries streamed past a tile of keys, with two buffers: those in `range`, for all heads of a
+/// group, one after another.
 template <typename T, typename Plan> class QueryCopies {
-  static constexpr int kQueries = Plan::kPassing, kThreads = Plan::kThreads;
-  using Copies = TileCopies<kQueries, Plan::kDim, kThreads, T>;
+  static constexpr int D = Plan::kDim, kQueries = Plan::kPassing, kThreads = Plan::kThreads;
+  static constexpr int kKeyTile = Plan::kOwn * D, kTile = kQueries * D;
   const PreparedBackward<T> &call;
+  const BackwardMaps &maps;
   const QueryTiles &range;
-  int64_t b;
-  int head, query;
-  Copies queries, douts;
+  T *keys, *values, *queries, *douts;
+  int b, kv, key, head, query, step = 0;
   const float *number; ///< logSumExp2; delta follows at the same distance as in the workspace
+  Arrivals<2> arrivals;
 
   __device__ const float *numbersOf() const {
     return call.logSumExp2 + call.rowOf(b, head, query) + int(threadIdx.x) % kQueries;
   }
-  __device__ Copies of(const HeadsOf<const T> &heads) const {
-    return Copies(headOf(heads, b, head), query, int(call.shape.sequence));
+  /// Starts copying a tile, the first one with the keys and values.
+  __device__ void copyTiles() {
+    uint64_t *barrier = arrivals.of(step % 2);
+    announceBytes(barrier, 2 * (kTile + (step == 0 ? kKeyTile : 0)) * sizeof(T));
+    if (step == 0) {
+      copyTile<Plan::kOwn, D>(keys, maps.k, key, kv, b, barrier);
+      copyTile<Plan::kOwn, D>(values, maps.v, key, kv, b, barrier);
+    }
+    copyTile<kQueries, D>(queries + step % 2 * kTile, maps.q, query, head, b, barrier);
+    copyTile<kQueries, D>(douts + step % 2 * kTile, maps.dout, query, head, b, barrier);
   }
 
 public:
-  __device__ QueryCopies(const PreparedBackward<T> &call, int64_t b, int head,
-                         const QueryTiles &range)
-      : call(call), range(range), b(b), head(head), query(range.first), queries(of(call.q)),
-        douts(of(call.dout)), number(numbersOf()) {}
+  /// keys: room for a tile of keys, one of values, and both buffers of queries and of their gradients.
+  __device__ QueryCopies(const PreparedBackward<T> &call, const BackwardMaps &maps, T *keys,
+                         uint64_t *barriers, int key, const QueryTiles &range)
+      : call(call), maps(maps), range(range), keys(keys), values(keys + kKeyTile),
+        queries(values + kKeyTile), douts(queries + 2 * kTile), b(int(blockIdx.z)),
+        kv(int(blockIdx.y)), key(key), head(kv * int(call.shape.groups)), query(range.first),
+        number(numbersOf()), arrivals(barriers) {}
   /// Starts copying the next tile: after the sequence zeros, also for the scalars, which add
   /// nothing.
-  __device__ void next(T *toQueries, T *toDouts, float *toNumbers) {
+  __device__ void next(float *toNumbers) {
     if (query >= range.end) {
       ++head;
       query = range.first;
-      queries = of(call.q);
-      douts = of(call.dout);
       number = numbersOf();
     }
-    queries.next(toQueries);
-    douts.next(toDouts);
+    if (threadIdx.x == 0)
+      copyTiles();
     static_assert(kThreads % kQueries == 0);
     bool inside = query + int(threadIdx.x) % kQueries < call.shape.sequence;
 #pragma unroll
@@ -58,18 +68,26 @@ public:
       if (int at = i + int(threadIdx.x); at < 2 * kQueries)
         copyWordAsync(toNumbers + at,
                       at < kQueries ? number : number + (call.delta - call.logSumExp2), inside);
+    commitCopies();
     query += kQueries;
     number += kQueries;
+    ++step;
+  }
+  /// Waits for this thread's copies of the tile.
+  __device__ void wait(int i) {
+    waitForCopies<0>();
+    arrivals.wait(i % 2);
   }
 };
 
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
-    keyGradientsByGroups(PreparedBackward<T> call) {
+    keyGradientsByGroups(PreparedBackward<T> call, const __grid_constant__ BackwardMaps maps) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kKeys = Plan::kOwn, kQueries = Plan::kPassing;
-  constexpr int kThreads = Plan::kThreads, kTile = kQueries * D;
+  constexpr int kTile = kQueries * D;
+  __shared__ uint64_t barriers[2];
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
   const AttentionShape &shape = call.shape;
   T *keys = tilesIn<T>(dynamic), *values = keys + kKeys * D;
@@ -81,15 +99,10 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   TileDrops<kDrops> drops(shape);
   int key = int(blockIdx.x) * kKeys;
   QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
-  QueryCopies<T, Plan> copies(call, b, int(kv * shape.groups), range);
-  auto copyQueries = [&](int buffer) {
-    copies.next(queries + buffer * kTile, douts + buffer * kTile, &numbers[buffer][0][0]);
-  };
-  copyPanels<kKeys, D, kThreads>(keys, headOf(call.k, b, kv), key, sight.keys);
-  copyPanels<kKeys, D, kThreads>(values, headOf(call.v, b, kv), key, sight.keys);
+  QueryCopies<T, Plan> copies(call, maps, keys, barriers, key, range);
   if (range.tiles > 0)
-    copyQueries(0);
-  commitCopies();
+    copies.next(&numbers[0][0][0]);
+  __syncthreads(); // the barriers are made
 
   int first = key + row, ownKey = key + group * kGroupRows; // first keys of warp and group
   uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
@@ -97,12 +110,10 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   int64_t head = kv * shape.groups; // of the queries
   for (int i = 0, query = range.first; i < range.tiles; ++i) {
-    waitForCopies<0>();
-    fenceForMatmuls();
-    __syncthreads(); // the queries have arrived, and all threads are done with the previous ones
+    copies.wait(i);
+    __syncthreads(); // all threads' copies have arrived, and they are done with the previous ones
     if (i + 1 < range.tiles)
-      copyQueries((i + 1) % 2);
-    commitCopies();
+      copies.next(&numbers[(i + 1) % 2][0][0]);
     int at = query, last = min(at + kQueries, sight.queries) - 1;
     drops.atHead(b, head);
     query = at + kQueries;
@@ -145,7 +156,6 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     pin(dk[0]);
   }
 
-  waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   scaleBy(dk, shape.scale);
   if (kDrops)
@@ -195,10 +205,11 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
 /// Computes dq of a tile of queries (x) of a head (y), and its queries' scalars.
 template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
-    queryGradientsByGroups(PreparedBackward<T> call) {
+    queryGradientsByGroups(PreparedBackward<T> call, const __grid_constant__ BackwardMaps maps) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
-  constexpr int kThreads = Plan::kThreads, kTile = kKeys * D;
+  constexpr int kTile = kKeys * D;
+  __shared__ uint64_t barriers[2];
   const AttentionShape &shape = call.shape;
   T *queries = tilesIn<T>(dynamic), *douts = queries + kQueries * D;
   T *keys = douts + kQueries * D, *values = keys + 2 * kTile;
@@ -211,17 +222,21 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
-  TileCopies<kKeys, D, kThreads, T> keyCopies(headOf(call.k, b, kv), begin, sight.keys);
-  TileCopies<kKeys, D, kThreads, T> valueCopies(headOf(call.v, b, kv), begin, sight.keys);
-  auto copyKeys = [&](int buffer) {
-    keyCopies.next(keys + buffer * kTile);
-    valueCopies.next(values + buffer * kTile);
+  Arrivals<2> arrivals(barriers);
+  auto copyKeys = [&](int key, int buffer) { // the first ones with the queries
+    if (threadIdx.x != 0 || key >= end)
+      return;
+    uint64_t *barrier = arrivals.of(buffer);
+    announceBytes(barrier, 2 * (kTile + (key == begin ? kQueries * D : 0)) * sizeof(T));
+    if (key == begin) {
+      copyTile<kQueries, D>(queries, maps.q, query, int(h), int(b), barrier);
+      copyTile<kQueries, D>(douts, maps.dout, query, int(h), int(b), barrier);
+    }
+    copyTile<kKeys, D>(keys + buffer * kTile, maps.k, key, int(kv), int(b), barrier);
+    copyTile<kKeys, D>(values + buffer * kTile, maps.v, key, int(kv), int(b), barrier);
   };
-  copyPanels<kQueries, D, kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
-  copyPanels<kQueries, D, kThreads>(douts, headOf(call.dout, b, h), query, sight.queries);
-  if (begin < end)
-    copyKeys(0);
-  commitCopies();
+  copyKeys(begin, 0);
+  __syncthreads(); // the barriers are made
 
   int first = query + row, last = min(first + 16, sight.queries) - 1; // of the warp
   int groupFirst = query + group * kGroupRows;
@@ -231,12 +246,9 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   float dq[1][D / 8][4] = {}, shift[2], delta[2];
   prepareRows<D>(call, first, shift, delta);
   for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
-    waitForCopies<0>();
-    fenceForMatmuls();
-    __syncthreads(); // keys and values have arrived, and all threads are done with the last ones
-    if (key + kKeys < end)
-      copyKeys((i + 1) % 2);
-    commitCopies();
+    arrivals.wait(i % 2);
+    __syncthreads(); // all threads are done with the last ones
+    copyKeys(key + kKeys, (i + 1) % 2);
     if (!sight.meets(groupFirst, groupLast, key, key + kKeys))
       continue; // for all of the group
     uint32_t passing = sharedAddress(keys + i % 2 * kTile);
@@ -273,7 +285,6 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     pin(dq[0]);
   }
 
-  waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
   scaleBy(dq, shape.scale);
   storePanels<kQueries, D>(headOf(call.dq, b, h), dq[0], queries, row, first, sight.queries);
@@ -285,17 +296,18 @@ constexpr int kBytes = (2 * Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + 
 template <typename T, typename KeyPlan, typename QueryPlan>
 void launch(const Stream &stream, const PreparedBackward<T> &call) {
   const AttentionShape &shape = call.shape;
+  BackwardMaps maps(call);
   withExtra<false>(shape, /*bias=*/false, [&](auto extra) {
     if (shape.sequence > 0)
       PARTITA_RT_LAUNCH(
           (queryGradientsByGroups<T, PlanFor<QueryPlan, extra()>, extra()>),
           attentionGrid(ceilDiv(shape.sequence, QueryPlan::kOwn), shape.heads, shape.batch),
-          QueryPlan::kThreads, kBytes<QueryPlan>, stream, call);
+          QueryPlan::kThreads, kBytes<QueryPlan>, stream, call, maps);
     if (shape.keySequence > 0)
       PARTITA_RT_LAUNCH((keyGradientsByGroups<T, KeyPlan, extra()>),
                         attentionGrid(ceilDiv(shape.keySequence, KeyPlan::kOwn),
                                       shape.heads / shape.groups, shape.batch),
-                        KeyPlan::kThreads, kBytes<KeyPlan>, stream, call);
+                        KeyPlan::kThreads, kBytes<KeyPlan>, stream, call, maps);
   });
 }
 

@@ -21,35 +21,58 @@ template <typename T> struct Forward {
   AttentionShape shape;
 };
 
+struct ForwardMaps {
+  CUtensorMap q, k, v;
+};
+
 /// The tiles of keys and values streamed past a tile of queries, with two buffers each.
 template <typename T, typename Plan> class KeyTiles {
-  static constexpr int kKeys = Plan::kPassing, kTile = kKeys * Plan::kDim;
-  using Copies = TileCopies<kKeys, Plan::kDim, Plan::kThreads, T>;
-  T *keys, *values;
-  Copies keyCopies, valueCopies;
-  int tiles, step = 0;
+  static constexpr int D = Plan::kDim, kKeys = Plan::kPassing, kTile = kKeys * D;
+  T *queries, *keys, *values;
+  const ForwardMaps &maps;
+  int kv, begin, tiles, step = 0;
+  Arrivals<4> arrivals; ///< of two tiles of keys, and of two of values
+
+  /// Starts copying keys, the first ones with the queries.
+  __device__ void copyKeys(int i, int query) {
+    uint64_t *barrier = arrivals.of(i % 2);
+    announceBytes(barrier, (kTile + (i == 0 ? Plan::kOwn * D : 0)) * sizeof(T));
+    if (i == 0)
+      copyTile<Plan::kOwn, D>(queries, maps.q, query, int(blockIdx.y), int(blockIdx.z), barrier);
+    copyTile<kKeys, D>(keys + i % 2 * kTile, maps.k, begin + i * kKeys, kv, int(blockIdx.z),
+                       barrier);
+  }
+  __device__ void copyValues(int i) {
+    uint64_t *barrier = arrivals.of(2 + i % 2);
+    announceBytes(barrier, kTile * sizeof(T));
+    copyTile<kKeys, D>(values + i % 2 * kTile, maps.v, begin + i * kKeys, kv, int(blockIdx.z),
+                       barrier);
+  }
 
 public:
-  /// Keys [begin, count) of head kv; `keys` has room for both's buffers. The caller commits the
-  /// first copy.
-  __device__ KeyTiles(T *keys, const Forward<T> &call, int64_t kv, int begin, int count, int tiles)
-      : keys(keys), values(keys + 2 * kTile),
-        keyCopies(headOf(call.k, blockIdx.z, kv), begin, count),
-        valueCopies(headOf(call.v, blockIdx.z, kv), begin, count), tiles(tiles) {
-    if (tiles > 0)
-      keyCopies.next(keys);
+  /// Keys from `begin` on of head kv; `queries` has room for the tile of queries and both's buffers.
+  __device__ KeyTiles(T *queries, uint64_t *barriers, const ForwardMaps &maps, int query, int kv,
+                      int begin, int tiles)
+      : queries(queries), keys(queries + Plan::kOwn * D), values(keys + 2 * kTile), maps(maps),
+        kv(kv), begin(begin), tiles(tiles), arrivals(barriers) {
+    if (threadIdx.x == 0 && tiles > 0)
+      copyKeys(0, query);
+    __syncthreads(); // the barriers are made
   }
   /// Waits for the keys of the next tile and for the values of the one before, and starts the copies
   /// that follow them.
   __device__ void next() {
-    waitForCopies<0>();
-    fenceForMatmuls();
-    __syncthreads(); // all threads are done with the previous ones
-    if (step + 1 < tiles)
-      keyCopies.next(keys + (step + 1) % 2 * kTile);
     if (step < tiles)
-      valueCopies.next(values + step % 2 * kTile);
-    commitCopies();
+      arrivals.wait(step % 2);
+    if (step > 0)
+      arrivals.wait(2 + (step - 1) % 2);
+    __syncthreads(); // all threads are done with the previous ones
+    if (threadIdx.x == 0) {
+      if (step + 1 < tiles)
+        copyKeys(step + 1, 0);
+      if (step < tiles)
+        copyValues(step);
+    }
     ++step;
   }
   /// All threads of a block wait equally often, also for tiles that only other warp groups need.
@@ -63,8 +86,10 @@ public:
 
 /// Computes out for a tile of queries (x) of a head (y).
 template <typename T, typename Plan, Extra kExtra>
-__global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups(Forward<T> call) {
+__global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
+    forwardByGroups(Forward<T> call, const __grid_constant__ ForwardMaps maps) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ uint64_t barriers[4];
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
   const AttentionShape &shape = call.shape;
   T *queries = tilesIn<T>(dynamic);
@@ -80,9 +105,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
     return end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
   };
   int tiles = tilesTo(query + kQueries - 1), own = tilesTo(query + (group + 1) * kGroupRows - 1);
-  copyPanels<kQueries, D, Plan::kThreads>(queries, headOf(call.q, b, h), query, sight.queries);
-  KeyTiles<T, Plan> passing(queries + kQueries * D, call, kv, begin, sight.keys, tiles);
-  commitCopies();
+  KeyTiles<T, Plan> passing(queries, barriers, maps, query, int(kv), begin, tiles);
 
   float out[1][D / 8][4] = {}, scores[1][kKeys / 8][4], correction[1][2];
   uint32_t weights[kKeys / 16][4];
@@ -145,11 +168,14 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks) forwardByGroups
 
 template <typename T, typename Plan> void launch(const Stream &stream, const Forward<T> &call) {
   const AttentionShape &shape = call.shape;
+  TensorSize keys{shape.keySequence, shape.heads / shape.groups, shape.batch};
+  ForwardMaps maps{tileMap(call.q, shape.headDim, {shape.sequence, shape.heads, shape.batch}),
+                   tileMap(call.k, shape.headDim, keys), tileMap(call.v, shape.headDim, keys)};
   constexpr int kBytes = (Plan::kOwn + 4 * Plan::kPassing) * Plan::kDim * 2 + kBlockBytes;
   withExtra<false>(shape, /*bias=*/false, [&](auto extra) {
     PARTITA_RT_LAUNCH((forwardByGroups<T, PlanFor<Plan, extra()>, extra()>),
                       attentionGrid(ceilDiv(shape.sequence, Plan::kOwn), shape.heads, shape.batch),
-                      Plan::kThreads, kBytes, stream, call);
+                      Plan::kThreads, kBytes, stream, call, maps);
   });
 }
 

@@ -13,9 +13,9 @@
 //
 //     rows of a panel are rows of a, columns of b    byRows: multiplies 16 of a row's elements; the
 //                                                    next ones are 32 bytes further
-//     rows of a panel are rows of b                  transposed: 16 rows, N elements of each, from
-//                                                    N / 64 panels; the next ones are 2,048 bytes
-//                                                    further
+//     rows of a panel are columns of a, rows of b    transposed: 16 rows, 64 or N elements of each,
+//                                                    from N / 64 panels; the next ones are 2,048
+//                                                    bytes further
 //
 // The matmuls run asynchronously. Order: writes by copies or stores; fenceForMatmuls() in the
 // threads that made them; a barrier; beginMatmuls(); matmuls; commitMatmuls();
@@ -62,6 +62,15 @@ __device__ inline void fenceForMatmuls() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// Writes four 8 x 8 matrices of 16-bit elements to shared memory: `row` is the address of row lane % 8
+/// of matrix lane / 8, a multiple of 16; r[i] is the lane's pair of matrix i, as in A of mma.cuh.
+__device__ inline void storeMatrices(void *row, const uint32_t (&r)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(sharedAddress(row)),
+      "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+      : "memory");
+}
+
 /// Orders registers for matmuls. Call it before the first ones, and after other uses of the
 /// registers.
 __device__ inline void beginMatmuls() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -91,11 +100,12 @@ template <int N> __device__ inline void pin(float (&c)[N][4]) {
 #define WGMMA_4(j) "+f"(c[j][0]), "+f"(c[j][1]), "+f"(c[j][2]), "+f"(c[j][3])
 #define WGMMA_8(j) WGMMA_4(j), WGMMA_4(j + 1)
 #define WGMMA_32(j) WGMMA_8(j), WGMMA_8(j + 2), WGMMA_8(j + 4), WGMMA_8(j + 6)
-#define WGMMA_SHARED(type, n, list, registers, a, b, add, transposed)                              \
+#define WGMMA_SHARED(type, n, list, registers, a, b, add, left_transposed, transposed)             \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add ", 0;\n"                                  \
                "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list ", %" #a   \
-               ", %" #b ", p, 1, 1, 0, %" #transposed ";\n}\n"                                     \
-               : registers : "l"(left), "l"(right), "r"(int(sum)), "n"(int(kTransposed)))
+               ", %" #b ", p, 1, 1, %" #left_transposed ", %" #transposed ";\n}\n"                  \
+               : registers : "l"(left), "l"(right), "r"(int(sum)), "n"(int(kLeft)),                \
+                 "n"(int(kTransposed)))
 #define WGMMA_REGISTERS(type, n, list, registers, a0, a1, a2, a3, b, add, transposed)              \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #add ", 0;\n"                                  \
                "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list            \
@@ -106,19 +116,20 @@ template <int N> __device__ inline void pin(float (&c)[N][4]) {
                  "r"(int(sum)), "n"(int(kTransposed)))
 #define WGMMA_C128 WGMMA_32(0), WGMMA_32(8)
 
-/// c = a b, plus c if `sum`; a byRows, b byRows or transposed. T: Half, BFloat16; N: 64, 128.
-template <typename T, bool kTransposed, int kColumns>
+/// c = a b, plus c if `sum`; a byRows or, with kLeft, transposed, b byRows or transposed. T: Half,
+/// BFloat16; N: 64, 128.
+template <typename T, bool kTransposed, bool kLeft = false, int kColumns>
 __device__ inline void multiplyGroup(float (&c)[kColumns][4], uint64_t left, uint64_t right,
                                      bool sum) {
   static_assert(kColumns == 8 || kColumns == 16);
   if constexpr (kColumns == 8 && std::is_same_v<T, Half>)
-    WGMMA_SHARED("f16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35);
+    WGMMA_SHARED("f16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35, 36);
   else if constexpr (kColumns == 8)
-    WGMMA_SHARED("bf16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35);
+    WGMMA_SHARED("bf16", 64, WGMMA_C32, WGMMA_32(0), 32, 33, 34, 35, 36);
   else if constexpr (std::is_same_v<T, Half>)
-    WGMMA_SHARED("f16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67);
+    WGMMA_SHARED("f16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67, 68);
   else
-    WGMMA_SHARED("bf16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67);
+    WGMMA_SHARED("bf16", 128, WGMMA_C64, WGMMA_C128, 64, 65, 66, 67, 68);
 }
 template <typename T, bool kTransposed, int kColumns>
 __device__ inline void multiplyGroup(float (&c)[kColumns][4], const uint32_t (&left)[4],
@@ -151,6 +162,7 @@ using without_nvcc::fenceForMatmuls;
 using without_nvcc::multiplyGroup;
 using without_nvcc::pin;
 using without_nvcc::sharedAddress;
+using without_nvcc::storeMatrices;
 using without_nvcc::waitForMatmuls;
 
 #endif

@@ -1,6 +1,6 @@
 // Attention with wgmma, on simulated warp groups, against sums in double, within the roundings that
 // it makes; the bits must not depend on the schedule; supported calls; and the simulation's reports
-// of matmuls that are not waited for or not fenced.
+// of matmuls and bulk copies that are not waited for or not fenced.
 
 #include "attention_calls.h"
 #include "cuda/attention/attention_wgmma.cuh"
@@ -52,11 +52,6 @@ TYPED_TEST(AttentionByWarpGroups, Backward) {
     checkBackward<TypeParam>(c, By::Wgmma, 0);
 }
 
-TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
-  checkOthersAreNotRead<TypeParam>(By::Wgmma, 64);
-  checkOthersAreNotRead<TypeParam>(By::Wgmma, 128);
-}
-
 /// Expects that attentionForward and attentionBackward choose these kernels.
 template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t offset) {
   SCOPED_TRACE(shape.headDim);
@@ -75,6 +70,11 @@ template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t 
   EXPECT_BITS(any.dv, wanted.dv.floats());
 }
 
+TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
+  checkOthersAreNotRead<TypeParam>(By::Wgmma, 64);
+  checkOthersAreNotRead<TypeParam>(By::Wgmma, 128);
+}
+
 TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
   using T = TypeParam;
   expectBy<T>(By::Wgmma, shapeOf(1, 2, 70, 70, 64, true), 0);
@@ -91,32 +91,80 @@ TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
 
 #if !defined(PARTITA_TEST_ON_GPU) // tests of the simulation itself
 
-enum class Mistake { None, NoWait, NoGroup, NoMatmulsWait, NoFence, NoBegin, Overwritten };
+enum class Mistake {
+  None,
+  NoWait,
+  NoBarrierFence,
+  TooManyBytes,
+  NoGroup,
+  NoMatmulsWait,
+  NoFence,
+  NoBegin,
+  Overwritten,
+  CopiedOverStores
+};
 
-/// One warp group computes c [64, 64] = a b^T + a b, of tiles [64, 64]; from registers if `held`.
+struct TwoMaps {
+  CUtensorMap a, b;
+};
+
+/// One warp group computes c [64, 64] = a b^T + a b, of tiles [64, 64]; from registers if `held`, and with a
+/// stored as its transpose if `turned`.
 template <typename T>
-__global__ void matmuls(float *c, const T *a, const T *b, bool held, Mistake mistake) {
+__global__ void matmuls(float *c, const __grid_constant__ TwoMaps maps, bool held, bool turned,
+                        Mistake mistake) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ uint64_t barriers[1];
   T *left = tilesIn<T>(dynamic), *right = left + 64 * 64;
   int row = int(threadIdx.x) / kWarp * 16, lane = int(threadIdx.x) % kWarp;
-  copyPanels<64, 64, 128>(left, HeadRows<const T>{a, 64}, 0, 64);
-  copyPanels<64, 64, 128>(right, HeadRows<const T>{b, 64}, 0, 64);
-  commitCopies();
-  if (mistake != Mistake::NoWait)
-    waitForCopies<0>();
-  if (mistake != Mistake::NoFence)
-    fenceForMatmuls();
+  uint64_t *barrier = barriers;
+  if (mistake == Mistake::NoBarrierFence) {
+    if (threadIdx.x == 0)
+      makeBarrier(barrier);
+  } else {
+    Arrivals<1> made(barriers);
+  }
+  if (threadIdx.x == 0) {
+    announceBytes(barrier, 2 * 64 * 64 * 2 + (mistake == Mistake::TooManyBytes ? 16 : 0));
+    copyTile<64, 64>(left, maps.a, 0, 0, 0, barrier);
+    copyTile<64, 64>(right, maps.b, 0, 0, 0, barrier);
+  }
   __syncthreads();
-  float sums[8][4];
+  if (mistake != Mistake::NoWait)
+    waitForPhase(barrier, 0);
   uint32_t registers[4][4];
   for (int k = 0; k < 4; ++k)
     loadMatrices(registers[k], left + offsetOf<64>(row + lane % 16, 2 * k + lane / 16));
+  __syncthreads();
+  if (turned) { // matrix i of A, transposed, is matrix i of its transpose in other places
+    for (int k = 0; k < 4; ++k) {
+      uint32_t columns[4];
+      loadTransposed(columns, left + offsetOf<64>(row + lane % 16, 2 * k + lane / 16));
+      __syncthreads();
+      storeMatrices(left + 64 * 64 * 2 +
+                        offsetOf<64>(16 * k + lane / 16 * 8 + lane % 8, row / 8 + lane / 8 % 2),
+                    columns);
+    }
+    if (mistake != Mistake::NoFence)
+      fenceForMatmuls();
+    __syncthreads();
+  }
+  if (mistake == Mistake::CopiedOverStores && threadIdx.x == 0) {
+    announceBytes(barrier, 64 * 64 * 2);
+    copyTile<64, 64>(left + 64 * 64 * 2, maps.a, 0, 0, 0, barrier);
+  }
+  float sums[8][4];
   uint32_t at = sharedAddress(right);
   if (mistake != Mistake::NoBegin)
     beginMatmuls();
   if (held)
     for (int k = 0; k < 4; ++k)
       multiplyGroup<T, false>(sums, registers[k], behind(operandAt(at), 32 * k), k > 0);
+  else if (turned)
+    for (int k = 0; k < 4; ++k)
+      multiplyGroup<T, false, true>(sums,
+                                    behind(operandAt(sharedAddress(left + 64 * 64 * 2)), 2048 * k),
+                                    behind(operandAt(at), 32 * k), k > 0);
   else
     matmulByRows<T, 64, 64>(sums, sharedAddress(left), at);
   addMatmul<T, 64>(sums, registers, at);
@@ -129,16 +177,18 @@ __global__ void matmuls(float *c, const T *a, const T *b, bool held, Mistake mis
   for (int j = 0; j < 8; ++j)
     for (int e = 0; e < 4; ++e)
       c[(row + lane / 4 + e / 2 * 8) * 64 + 8 * j + lane % 4 * 2 + e % 2] = sums[j][e];
-  waitForCopies<0>();
 }
 
 template <typename T> struct Matmuls {
   Tensor<T> a{integers(4096, "a")}, b{integers(4096, "b")};
   Tensor<float> c{4096};
-  void run(bool held, Mistake mistake) {
+  void run(bool held, bool turned, Mistake mistake) {
     SimulatedStream stream;
-    PARTITA_RT_LAUNCH(matmuls<T>, 1, 128, 2 * 64 * 64 * 2 + kBlockBytes, stream, c.data(), a.in(),
-                      b.in(), held, mistake);
+    auto map = [](const T *data) {
+      return tileMap(HeadsOf<const T>{data, 4096, 64, 64}, 64, {64, 1, 1});
+    };
+    PARTITA_RT_LAUNCH(matmuls<T>, 1, 128, 3 * 64 * 64 * 2 + kBlockBytes, stream, c.data(),
+                      (TwoMaps{map(a.in()), map(b.in())}), held, turned, mistake);
   }
   Floats wanted() const {
     Floats sums(4096), af = a.floats(), bf = b.floats();
@@ -154,8 +204,8 @@ TYPED_TEST(AttentionByWarpGroups, FragmentsAreMatrices) {
   Matmuls<TypeParam> matmuls;
   Floats wanted = matmuls.wanted();
   inEveryOrder([&] {
-    for (bool held : {false, true}) {
-      matmuls.run(held, Mistake::None);
+    for (auto [held, turned] : {std::pair(false, false), {true, false}, {false, true}}) {
+      matmuls.run(held, turned, Mistake::None);
       EXPECT_BITS(matmuls.c, wanted);
     }
   });
@@ -167,7 +217,7 @@ std::string said(Mistake mistake, simt::Order order) {
   simt::setOrder(order);
   std::string what;
   try {
-    matmuls.run(false, mistake);
+    matmuls.run(false, /*turned=*/mistake >= Mistake::NoFence, mistake);
     if (difference(matmuls.c.values(), matmuls.wanted()) != -1)
       what = "wrong";
   } catch (const simt::LaunchError &error) {
@@ -179,12 +229,14 @@ std::string said(Mistake mistake, simt::Order order) {
 
 TEST(Simt, MistakesWithWarpGroupsShow) {
   auto has = [](const std::string &text, const char *part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << "wanted: " << part << "; is: " << text;
   };
   EXPECT_EQ(said(Mistake::None, simt::Order::Forward), "");
-  // One warp's copies complete when it is done, after their fence.
-  has(said(Mistake::NoWait, simt::Order::Forward), "without fence.proxy.async");
-  has(said(Mistake::NoFence, simt::Order::Forward), "without fence.proxy.async");
+  has(said(Mistake::NoWait, simt::Order::Forward), "nobody has waited for its bulk copies");
+  has(said(Mistake::NoBarrierFence, simt::Order::Forward), "without fence.mbarrier_init");
+  has(said(Mistake::TooManyBytes, simt::Order::Forward), "wait at mbarrier.try_wait");
+  has(said(Mistake::NoFence, simt::Order::Forward), "wgmma of what a thread has");
+  has(said(Mistake::CopiedOverStores, simt::Order::Reverse), "wrong");
   has(said(Mistake::NoBegin, simt::Order::Forward), "without wgmma.fence");
   has(said(Mistake::NoGroup, simt::Order::Forward), "has not waited for its wgmma");
   has(said(Mistake::NoMatmulsWait, simt::Order::Forward), "has not waited for its wgmma");
