@@ -23,7 +23,7 @@ endforeach()
 # What installed headers include of the runtime's.
 install(FILES runtime/include/partita_rt/block_layout.h runtime/include/partita_rt/collectives.h
   runtime/include/partita_rt/exact_steps.h runtime/include/partita_rt/host_device.h
-  runtime/include/partita_rt/printable.h
+  runtime/include/partita_rt/printable.h runtime/include/partita_rt/workspaces.h
   DESTINATION include/partita-mlir/runtime/include/partita_rt)
 configure_package_config_file(cmake/PartitaConfig.cmake.in ${PROJECT_BINARY_DIR}/PartitaConfig.cmake
   INSTALL_DESTINATION lib/cmake/Partita)

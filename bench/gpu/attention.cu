@@ -11,6 +11,7 @@
 // causal, backward 2.5 times as many, although our separate launch for dQ makes it 3.5.
 
 #include "bench.cuh"
+#include "cuda/attention/attention_mma.cuh"
 #include "cuda/attention/fused_attention.h"
 #include "partita_rt/cuda/kernels.h"
 
@@ -70,6 +71,13 @@ template <typename T> struct Call {
   void backward() {
     attentionBackward(stream, ofQ(dq.data), ofK(dk.data), ofK(dv.data), workspace.data,
                       ofQ(in(dout)), ofQ(in(out)), lse.data, ofQ(in(q)), ofK(in(k)), ofK(in(v)), a);
+  }
+  /// The two launches that `backward` replaces by one where a call has enough heads. Returns false if there
+  /// are none for this GPU.
+  bool backwardByTiles() {
+    return attentionBackwardByTiles<T>(stream, {ofQ(dq.data), ofK(dk.data), ofK(dv.data),
+                                                workspace.data, ofQ(in(dout)), ofQ(in(out)),
+                                                lse.data, ofQ(in(q)), ofK(in(k)), ofK(in(v)), a});
   }
 };
 
@@ -152,6 +160,12 @@ void measure(const char *name, const AttentionShape &shape, FusedAttention *fuse
   double backward = milliseconds([&] { call.backward(); });
   printf("%-24s %-5s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name,
          fused ? "cuDNN" : "own", forward, work / forward, backward, 2.5 * work / backward);
+  bool byHeads = attentionHeadBlocks(attentionWork(shape, DType::BFloat16)) > 0;
+  if (fused || !byHeads || !call.backwardByTiles())
+    return;
+  double byTiles = milliseconds([&] { call.backwardByTiles(); });
+  printf("%-24s %-5s %40s backward %8.3f ms %6.1f TFLOP/s\n", name, "own",
+         "in two launches, by tiles:", byTiles, 2.5 * work / byTiles);
 }
 
 } // namespace
@@ -176,6 +190,8 @@ int main(int argc, char **argv) {
         good &= compare<Half>("float16", shape, 0x1p-11, maker.get());
       }
     }
+  for (int64_t dim : {64, 128}) // enough heads for one launch (attention_wgmma_heads_backward.cu)
+    good &= compare<BFloat16>("bfloat16", shapeOf(4, 33, 333, 333, dim, true), 0x1p-8, nullptr);
   struct Shape {
     const char *name;
     AttentionShape shape;

@@ -115,7 +115,7 @@ FORWARD_SHAPE, BACKWARD_SHAPE = 17, 34  # words before the shape in Forward and 
 def attention_shape(launch, first):
     """Returns (batch * heads, sequence, keys, dim, groups, causal) from the call's AttentionShape."""
     batch, heads, sequence, keys, dim, value_dim, groups, flags = launch[0][first:first + 8]
-    plan = int(re.search(r"GroupPlan<(\d+)", launch.instance)[1])
+    plan = int(re.search(r"(?:Group|Head)Plan<(\d+)", launch.instance)[1])
     if {dim, value_dim} != {plan}:
         raise sass.Problem(f"{launch.name}: heads of {dim} by its arguments, of {plan} by its template: kernel_costs.py reads another word")
     return batch * heads, sequence, keys, dim, groups, bool(flags & 1)
@@ -218,6 +218,8 @@ BLOCK = 4096  # kSquareSumBlock
 
 KERNELS = {
     "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, matmuls=2, of_queries=2, of_keys=2, numbers=1),
+    # The sums of dq, which stay in the L2 cache, are not counted.
+    "gradientsByHeads": attention(BACKWARD, BACKWARD_SHAPE, matmuls=5, of_queries=4, of_keys=4, numbers=3),
     # One of five matmuls is dQ's kernel's alone: scores and their gradients are counted with the keys'.
     "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=1, of_queries=4, of_keys=2, numbers=3),
     "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=4, of_queries=2, of_keys=4, numbers=2),

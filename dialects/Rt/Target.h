@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Value.h"
 #include "runtime/include/partita_rt/exact_steps.h"
+#include "runtime/include/partita_rt/workspaces.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <array>
@@ -86,10 +87,8 @@ public:
   virtual int64_t getMatmulWorkspace() const { return 0; }
   virtual ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const = 0;
   virtual ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const = 0;
-  /// Returns the floats of workspace for the backward pass of attention: `q` and `k` are [batch,
-  /// length, heads, width], `rows` = batch * heads * length of q.
-  virtual int64_t getAttentionGradWorkspace(mlir::RankedTensorType q, mlir::RankedTensorType k,
-                                            int64_t rows) const = 0;
+  /// Returns the floats of workspace for the backward pass of attention.
+  virtual int64_t getAttentionGradWorkspace(const partita_rt::AttentionWork &work) const = 0;
   /// The same of one step of attention in a ring, for this many queries.
   virtual int64_t getAttentionStepWorkspace(int64_t queries) const = 0;
 

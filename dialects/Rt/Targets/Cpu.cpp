@@ -7,7 +7,6 @@
 
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/Targets/Targets.h"
-#include "runtime/include/partita_rt/workspaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -41,12 +40,8 @@ public:
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
     return partita_rt::attentionStepWorkspaceOnCpu(queries);
   }
-  int64_t getAttentionGradWorkspace(RankedTensorType q, RankedTensorType k,
-                                    int64_t rows) const override {
-    return partita_rt::attentionWorkspaceOnCpu({/*queries=*/rows, /*sequence=*/q.getDimSize(1),
-                                                /*headDim=*/q.getDimSize(3),
-                                                /*groups=*/q.getDimSize(2) / k.getDimSize(2),
-                                                /*isFloat=*/q.getElementType().isF32()});
+  int64_t getAttentionGradWorkspace(const partita_rt::AttentionWork &work) const override {
+    return partita_rt::attentionWorkspaceOnCpu(work);
   }
 
   std::string tensorRows(const std::string &table, const std::string &first,

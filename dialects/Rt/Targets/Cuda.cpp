@@ -8,7 +8,6 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/Targets/Targets.h"
 #include "runtime/include/partita_rt/cuda/shapes.h"
-#include "runtime/include/partita_rt/workspaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -52,11 +51,10 @@ public:
 
   bool stepsThroughKeys() const override { return true; }
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
-    return partita_rt::attentionWorkspaceOnCuda(queries);
+    return partita_rt::attentionStepWorkspaceOnCuda(queries);
   }
-  int64_t getAttentionGradWorkspace(RankedTensorType, RankedTensorType,
-                                    int64_t rows) const override {
-    return partita_rt::attentionWorkspaceOnCuda(rows);
+  int64_t getAttentionGradWorkspace(const partita_rt::AttentionWork &work) const override {
+    return partita_rt::attentionWorkspaceOnCuda(work);
   }
 
   /// The host counts the rows' blocks; the kernel reads its own copy of the table.

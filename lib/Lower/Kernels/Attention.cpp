@@ -129,8 +129,13 @@ struct Attention : ForwardKernel<Attention, tx::AttentionOp> {
 struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
   static int64_t kernelWorkspace(Operation *op) {
     auto grad = cast<tx::AttentionGradOp>(op);
-    return Target::of(op).getAttentionGradWorkspace(grad.getQ().getType(), grad.getK().getType(),
-                                                    grad.getLse().getType().getNumElements());
+    RankedTensorType q = grad.getQ().getType(), k = grad.getK().getType();
+    bool plain = !grad.getBias() && !grad.getBlocks() &&
+                 q.getDimSize(3) == grad.getV().getType().getDimSize(3);
+    return Target::of(op).getAttentionGradWorkspace(
+        {/*queries=*/grad.getLse().getType().getNumElements(), /*sequence=*/q.getDimSize(1),
+         /*headDim=*/q.getDimSize(3), /*groups=*/q.getDimSize(2) / k.getDimSize(2),
+         /*isFloat=*/q.getElementType().isF32(), plain});
   }
   /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums after the
   /// kernel's workspace.

@@ -59,11 +59,36 @@ struct QueryTile {
 
 // Tiles whose rows are the warp's keys and whose columns are queries.
 
+/// Hides keys from the queries before them, and keys after the last one: two instructions a score, because
+/// columns are constants. For calls that hide no key before those that a query sees.
+template <int kTiles, int kQueries, bool kDocuments, bool kRuns>
+__device__ inline void hideLaterKeys(float (&scores)[kTiles][kQueries / 8][4],
+                                     const Sight<int, kDocuments, kRuns> &sight, int query,
+                                     int key) {
+  int lane = int(threadIdx.x) % kWarp, row = key + lane / 4, column = query + lane % 4 * 2;
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int at = row + 16 * t + 8 * half;
+      // The first column of the lane's that sees the key.
+      int first = at >= sight.keys ? kQueries : sight.causal ? at - sight.diagonal() - column : 0;
+#pragma unroll
+      for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < first)
+            scores[t][j][2 * half + e] = Largest::kNone;
+    }
+}
+
 /// Hides keys from queries that do not see them. key: the first of the warp's keys.
 template <int kTiles, int kQueries, bool kDocuments, bool kRuns>
 __device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
                                        const Sight<int, kDocuments, kRuns> &sight, int query,
                                        int key) {
+  if (!sight.hidesBefore())
+    return hideLaterKeys<kTiles, kQueries>(scores, sight, query, key);
   int lane = int(threadIdx.x) % kWarp, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < kQueries / 8; ++j)

@@ -316,7 +316,7 @@ void launch(const Stream &stream, const PreparedBackward<T> &call) {
 #endif
 
 template <typename T>
-bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
+bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operands) {
   const AttentionShape &shape = operands.shape;
   if (!onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.out,
                     operands.q, operands.k, operands.v))
@@ -333,6 +333,17 @@ bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands
   return true;
 }
 
+template <typename T>
+bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
+  AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
+  float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
+  int64_t blocks = attentionHeadBlocks(work);
+  return (blocks > 0 && attentionBackwardByHeads(stream, operands, sums, blocks)) ||
+         attentionBackwardByTiles(stream, operands);
+}
+
+template bool attentionBackwardByTiles(const Stream &, const MmaBackward<Half> &);
+template bool attentionBackwardByTiles(const Stream &, const MmaBackward<BFloat16> &);
 template bool attentionBackwardWgmma(const Stream &, const MmaBackward<Half> &);
 template bool attentionBackwardWgmma(const Stream &, const MmaBackward<BFloat16> &);
 

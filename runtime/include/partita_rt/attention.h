@@ -170,10 +170,18 @@ template <typename Id>
 void documentStartsAfter(int64_t token, int32_t *starts, const Id *ids, int64_t rows,
                          int64_t width);
 
+/// What determines the workspace of attentionBackward without a bias.
+constexpr AttentionWork attentionWork(const AttentionShape &shape, DType dtype) {
+  return {shape.batch * shape.heads * shape.sequence,
+          shape.sequence,
+          shape.headDim,
+          shape.groups,
+          dtype == DType::Float32,
+          /*plain=*/!shape.blocks && shape.headDim == shape.valueDim};
+}
 /// Floats of attentionBackward's workspace.
 constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
-  return attentionWorkspaceOnCpu({shape.batch * shape.heads * shape.sequence, shape.sequence,
-                                  shape.headDim, shape.groups, dtype == DType::Float32});
+  return attentionWorkspaceOnCpu(attentionWork(shape, dtype));
 }
 
 } // namespace partita_rt

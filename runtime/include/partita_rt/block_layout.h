@@ -58,7 +58,7 @@ struct BlockLayouts {
   /// Null: 0; else the first of this rank's heads among those of ofHead.
   const int64_t *firstHead = nullptr;
 
-  PARTITA_RT_HOST_DEVICE explicit operator bool() const { return layouts != nullptr; }
+  PARTITA_RT_HOST_DEVICE constexpr explicit operator bool() const { return layouts != nullptr; }
 };
 
 PARTITA_RT_HOST_DEVICE inline const BlockLayout &layoutOfHead(const BlockLayouts &blocks,

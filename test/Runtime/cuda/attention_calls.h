@@ -28,7 +28,8 @@ inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, in
           window};
 }
 
-enum class By { Mma, Wgmma, Any };
+/// Wgmma: the backward pass by tiles; Heads: by heads, in fewer blocks than there are heads.
+enum class By { Mma, Wgmma, Heads, Any };
 
 /// The operands and results of one call. Heads are unpacked.
 template <typename T> struct Call {
@@ -60,7 +61,7 @@ template <typename T> struct Call {
   bool forward(By by) {
     SimulatedStream stream;
     HeadsOf<T> to = outHeads();
-    if (by == By::Wgmma)
+    if (by == By::Wgmma || by == By::Heads)
       return attentionForwardWgmma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
     if (by == By::Mma)
       attentionForwardMma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
@@ -78,7 +79,13 @@ template <typename T> struct Call {
     MmaBackward<T> call{dqHeads,  dkHeads,  dvHeads,  workspace.data(), doutHeads, from,
                         lse.in(), qHeads(), kHeads(), vHeads(),         a};
     if (by == By::Wgmma)
-      return attentionBackwardWgmma(stream, call);
+      return attentionBackwardByTiles(stream, call);
+    if (by == By::Heads) {
+      int64_t blocks = (a.batch * kvHeads + 1) / 2;
+      Tensor<float> sums(
+          Floats(size_t(blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>))), NAN));
+      return attentionBackwardByHeads(stream, call, sums.data(), blocks) && sums.marginsKept();
+    }
     if (by == By::Mma)
       attentionBackwardMma(stream, call);
     else

@@ -52,17 +52,24 @@ TYPED_TEST(AttentionByWarpGroups, Backward) {
     checkBackward<TypeParam>(c, By::Wgmma, 0);
 }
 
+TYPED_TEST(AttentionByWarpGroups, BackwardByHeads) {
+  for (const Case &c : kCases)
+    if (c.shape.keySequence > 0)
+      checkBackward<TypeParam>(c, By::Heads, 0);
+}
+
 /// Expects that attentionForward and attentionBackward choose these kernels.
 template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t offset) {
   SCOPED_TRACE(shape.headDim);
   Call<T> any(shape, offset), wanted(shape, offset), byGroups(shape, offset);
-  EXPECT_EQ(byGroups.forward(By::Wgmma), by == By::Wgmma);
+  bool groups = by == By::Wgmma || by == By::Heads;
+  EXPECT_EQ(byGroups.forward(By::Wgmma), groups);
   any.forward(By::Any);
   wanted.forward(by);
   EXPECT_BITS(any.out, wanted.out.floats());
   std::copy_n(wanted.out.in(), wanted.out.values().size(), byGroups.out.data());
   std::copy_n(wanted.lse.in(), wanted.lse.values().size(), byGroups.lse.data());
-  EXPECT_EQ(byGroups.backward(By::Wgmma), by == By::Wgmma);
+  EXPECT_EQ(byGroups.backward(By::Wgmma), groups);
   any.backward(By::Any);
   wanted.backward(by);
   EXPECT_BITS(any.dq, wanted.dq.floats());
@@ -70,9 +77,34 @@ template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t 
   EXPECT_BITS(any.dv, wanted.dv.floats());
 }
 
+int64_t blocksOf(int64_t batch, int64_t heads, int64_t sequence, int64_t dim, int64_t groups = 1) {
+  return attentionHeadBlocks(
+      attentionWork(shapeOf(batch, heads, sequence, sequence, dim, true, groups), DType::BFloat16));
+}
+
+TYPED_TEST(AttentionByWarpGroups, ByHeadsWhereTheyFillTheGpu) {
+  using T = TypeParam;
+  EXPECT_EQ(blocksOf(32, 12, 1024, 64), 132); // GPT-2 124M
+  EXPECT_EQ(blocksOf(16, 25, 1024, 64), 132); // 1.5B: 400 heads, four rounds
+  EXPECT_EQ(blocksOf(9, 12, 1024, 64), 108);
+  EXPECT_EQ(blocksOf(8, 12, 1024, 64), 0);
+  EXPECT_EQ(blocksOf(12, 12, 1024, 64), 0); // a round and 12 heads
+  EXPECT_EQ(blocksOf(32, 12, 2048, 64), 0); // 69 MB of sums
+  EXPECT_EQ(blocksOf(32, 12, 512, 128), 132);
+  EXPECT_EQ(blocksOf(32, 16, 256, 64, 4), 128);
+  AttentionShape many = shapeOf(11, 12, 20, 20, 64, true), narrow = many;
+  EXPECT_EQ(attentionHeadBlocks(attentionWork(many, DType::Float32)), 0);
+  narrow.valueDim = 32;
+  EXPECT_EQ(attentionHeadBlocks(attentionWork(narrow, DType::BFloat16)), 0);
+  if (!std::is_same_v<T, Half>)
+    expectBy<T>(By::Heads, many, 0);
+}
+
 TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
-  checkOthersAreNotRead<TypeParam>(By::Wgmma, 64);
-  checkOthersAreNotRead<TypeParam>(By::Wgmma, 128);
+  for (By by : {By::Wgmma, By::Heads}) {
+    checkOthersAreNotRead<TypeParam>(by, 64);
+    checkOthersAreNotRead<TypeParam>(by, 128);
+  }
 }
 
 TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {

@@ -183,9 +183,9 @@ template <typename Id>
 void documentStartsAfter(const Stream &stream, int64_t token, int32_t *starts, const Id *ids,
                          int64_t rows, int64_t width);
 
-/// Floats of attentionBackward's workspace on a GPU.
+/// Floats of attentionBackward's workspace on a GPU, enough for every type and with a bias.
 constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
-  return attentionWorkspaceOnCuda(shape.batch * shape.heads * shape.sequence);
+  return attentionWorkspaceOnCuda(attentionWork(shape, DType::BFloat16));
 }
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
