@@ -76,8 +76,9 @@ bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config)
 
 } // namespace
 
-// Cases that NVIDIA's own front end refuses before it asks cuDNN for an engine (cudnn-frontend
-// 1.18.0). Forward, node/sdpa_support_surface.h: GPUs before 8.0. Backward, pre_validate_node of
+// Cases that are not in NVIDIA's support matrix (test/Runtime/cuda/cudnn_support.h has it as data), or that
+// its own front end refuses before it asks cuDNN for an engine (cudnn-frontend 1.18.0). Forward: GPUs before
+// 8.0; a single query with wide heads, except on 9.0. Backward, pre_validate_node of
 // node/scaled_dot_product_flash_attention.h's CompositeSDPABackwardNode: one query with one key;
 // heads of more than 256 elements on 9.0, of more than 128 elsewhere; deterministic gradients on
 // 10.0 before cuDNN 9.18, which names an engine for them. Both: head sizes that are not multiples
@@ -85,14 +86,17 @@ bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config)
 const char *whyNotCudnn(const FusedShape &shape, int capability) {
   if (capability < 80)
     return "compute capability 8.0 is needed";
+  bool isWide = std::max(shape.headDim, shape.valueDim) > 128, isHopper = capability / 10 == 9;
   if (!shape.backward)
-    return nullptr;
+    return shape.sequence == 1 && isWide && !isHopper
+               ? "a single query with heads of more than 128 elements needs compute capability 9.0"
+               : nullptr;
   if (shape.sequence == 1 && shape.keySequence == 1)
     return "a single query and key have no gradients";
   // Deterministic ones need an engine of their own, which heuristics do not propose.
   if (capability >= 100 && shape.deterministic)
     return "its gradients are not deterministic from compute capability 10.0 on";
-  if (capability / 10 != 9 && std::max(shape.headDim, shape.valueDim) > 128)
+  if (isWide && !isHopper)
     return "gradients of heads of more than 128 elements need compute capability 9.0";
   return nullptr;
 }
