@@ -98,10 +98,11 @@ CallArgument attentionStep(llvm::ArrayRef<int64_t> shape, bool causal, const llv
 CallArgument attentionDropout(std::optional<llvm::APFloat> ratio, const std::string &id,
                               mlir::Value key, mlir::Value micro, mlir::Value first,
                               llvm::ArrayRef<int64_t> fullShape);
-/// `{data, batch stride, head stride, row stride, column stride}`; omitted without a bias.
-CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
-/// The same; `{}` without a bias.
-CallArgument scoresOrNone(mlir::Value data, llvm::ArrayRef<int64_t> strides);
+/// `{data, batch stride, head stride, row stride, column stride}`; without a bias omitted, or `{}` if `more` arguments
+/// follow.
+CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides, bool more = false);
+/// `{a, nullptr, c}`; omitted if all are null.
+CallArgument listingOrNull(llvm::ArrayRef<mlir::Value> values);
 /// `true` or `false`.
 CallArgument yesOrNo(bool value);
 /// `FrozenRatioOptions{...}` of these numbers, in its order.

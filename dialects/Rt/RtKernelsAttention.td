@@ -31,13 +31,19 @@ def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
                        OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
                        OptionalAttr<FlatSymbolRefAttr>:$blocks);
 }
+defvar Rt_AttentionHasSums = "(getDqSums() || getDkSums() || getDvSums())";
+
 def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
      "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
      "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", Rt_AttentionShape,
-     "scores(getBias(), getStrides().drop_front(24))", "scores(getDbias(), getStrides().drop_front(24))"], [AttrSizedOperandSegments], "0", ["id"]> {
-  let summary = "attention's gradients; optionally the bias's";
-  let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
+     !strconcat("scores(getBias(), getStrides().drop_front(24), ", Rt_AttentionHasSums, ")"),
+     !strconcat("scores(getDbias(), getStrides().drop_front(24), ", Rt_AttentionHasSums, ")"),
+     "listingOrNull({getDqSums(), getDkSums(), getDvSums()})"], [AttrSizedOperandSegments],
+    !strconcat(Rt_AttentionHasSums, " ? AttentionSums{getShape()[0], getShape()[1], getShape()[2], getShape()[3], getShape()[4], getShape()[5], "
+                                    "getShape()[6]}.scratch() : 0"), ["id"]> {
+  let summary = "attention's gradients; optionally the bias's, and the sums of the rows of dq, dk and dv";
+  let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, Optional<B>:$dqSums, Optional<B>:$dkSums, Optional<B>:$dvSums, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
                        Optional<B>:$bias, Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window,
                        BoolAttr:$zeroHidden, OptionalAttr<F64Attr>:$ratio, OptionalAttr<I64Attr>:$id, OptionalAttr<DenseI64ArrayAttr>:$fullShape,
@@ -50,7 +56,7 @@ defvar Rt_AttentionStepShape = "attentionStep(getShape(), getCausal(), getScale(
 
 def Rt_AttentionStepOp : Rt_Call<"attention_step", "attentionStep",
     ["heads(getOut(), getStrides(), 0)", "getLse()", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
-     "heads(getV(), getStrides(), 3)", Rt_AttentionStepShape, "scoresOrNone(getBias(), getStrides().drop_front(12))", "yesOrNo(getContinues())"],
+     "heads(getV(), getStrides(), 3)", Rt_AttentionStepShape, "scores(getBias(), getStrides().drop_front(12), true)", "yesOrNo(getContinues())"],
     [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "adds the keys of one more rank to softmax(scale q k^T + bias) v and its denominators; without `continues`, begins with them";
   let description = "`full`: the lengths of the full sequences, of queries and of keys; `runs`: in how many runs this rank has a part of each.";
@@ -64,7 +70,7 @@ def Rt_AttentionStepBackwardOp : Rt_Call<"attention_step_backward", "attentionSt
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
      "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
      "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", Rt_AttentionStepShape,
-     "scoresOrNone(getBias(), getStrides().drop_front(24))", "scoresOrNone(getDbias(), getStrides().drop_front(24))", "yesOrNo(getContinues())"], [AttrSizedOperandSegments], "0", ["id"]> {
+     "scores(getBias(), getStrides().drop_front(24), true)", "scores(getDbias(), getStrides().drop_front(24), true)", "yesOrNo(getContinues())"], [AttrSizedOperandSegments], "0", ["id"]> {
   let summary = "the gradients of one step of attention; with `continues`, dq is added to; the bias's are always added to `dbias`";
   let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias,
                        Optional<B>:$firstKeys, Optional<B>:$firstHead, Optional<B>:$key, Optional<B>:$micro, Optional<B>:$first,

@@ -235,15 +235,23 @@ CallArgument argument::attentionStep(ArrayRef<int64_t> shape, bool causal, const
   return CallArgument(text + "}", values);
 }
 
-CallArgument argument::scoresOrNone(Value data, ArrayRef<int64_t> strides) {
-  return data ? scores(data, strides) : CallArgument("{{}");
+CallArgument argument::listingOrNull(ArrayRef<Value> values) {
+  SmallVector<Value> given;
+  SmallVector<StringRef> texts;
+  for (Value value : values) {
+    texts.push_back(value ? "{}" : "nullptr");
+    if (value)
+      given.push_back(value);
+  }
+  return given.empty() ? CallArgument("")
+                       : CallArgument("{{" + llvm::join(texts, ", ") + "}", given);
 }
 
 CallArgument argument::yesOrNo(bool value) { return value ? "true" : "false"; }
 
-CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
+CallArgument argument::scores(Value data, ArrayRef<int64_t> strides, bool more) {
   if (!data)
-    return "";
+    return more ? "{{}" : "";
   return CallArgument(
       llvm::formatv("{{{{{{}, {0}, {1}, {2}, {3}}", strides[0], strides[1], strides[2], strides[3])
           .str(),

@@ -17,7 +17,7 @@ using namespace partita::tx;
 /// The patterns of operands and results; gradients have those of what they are the gradients of.
 namespace {
 struct AttentionPatterns {
-  std::string q, k, v, out, lse, bias, firstKeys, firstHead, numbers;
+  std::string q, k, v, out, lse, bias, firstKeys, firstHead, numbers, rowSums;
 
   /// The optional operands' patterns, each after a comma.
   std::string optionals() const { return bias + firstKeys + firstHead + numbers; }
@@ -41,6 +41,7 @@ struct AttentionForm {
   bool ring = false;    ///< an axis may split both sequences
   bool step =
       false; ///< of a ring: what it computes depends on the split, which it must have from the start
+  bool rowSums = false; ///< of a gradient: it also sums over the batch
 };
 
 /// How the sequences of queries and keys are spelled. In a ring, r counts the shards of both: the largest number that
@@ -72,7 +73,7 @@ AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &op
   par::Layout layout = par::Layout::of(q);
   bool splitBatch = optionals.first && !layout.splits[0].empty(),
        splitHeads = optionals.first && !layout.splits[2].empty();
-  std::string batchMark = bias && !biasHas(0) ? mark : "";
+  std::string batchMark = (bias && !biasHas(0)) || form.rowSums ? mark : "";
   std::string headMark = keyHeads == 1 || (bias && !biasHas(1)) ? mark : "";
   auto spell = [](bool shards, StringRef shard, StringRef letter, StringRef mark, StringRef more) {
     std::string letters = shards ? (shard + mark + " ").str() : "";
@@ -100,7 +101,10 @@ AttentionPatterns attentionPatterns(Type q, Type k, const AttentionOptionals &op
                              "",
                              optionals.firstKeys ? ", " + b + " " + s : "",
                              optionals.firstHead ? (splitHeads ? ", H" : ", @h") : "",
-                             optionals.key ? ", , " : ""};
+                             optionals.key ? ", , " : "",
+                             ""};
+  if (form.rowSums)
+    patterns.rowSums = ", " + queryHeads + " d^, " + keys + " d^, " + keys + " e^";
   if (optionals.first)
     patterns.numbers += std::string(", ") + (splitBatch ? "B " : "") + (splitHeads ? "H" : "");
   else // every rule has such a pattern
@@ -124,7 +128,7 @@ std::string attentionGradRule(TypeRange operands, AttentionForm form) {
   AttentionOptionals optionals(operands, 6);
   auto p = attentionPatterns(operands[0], operands[1], optionals, true, form);
   return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out +
-         p.optionals() + " -> " + p.q + ", " + p.k + ", " + p.v + p.bias;
+         p.optionals() + " -> " + p.q + ", " + p.k + ", " + p.v + p.bias + p.rowSums;
 }
 
 /// The optional operands of a step, which its operands' ranks alone do not tell.
@@ -146,10 +150,18 @@ template <typename Op> AttentionForm formOf(Op op) {
   return {hasPatternsPerHead(op), op.getRing().has_value()};
 }
 
+AttentionForm formOf(AttentionGradOp op) {
+  return {hasPatternsPerHead(op), op.getRing().has_value(), /*step=*/false, op.getSums()};
+}
+
 /// When an op is built: of its properties.
 template <typename Op> AttentionForm formOf(OpaqueProperties properties) {
   auto *known = properties.as<typename Op::Properties *>();
   return {/*perHead=*/false, known && known->ring};
+}
+AttentionForm formOfGradient(OpaqueProperties properties) {
+  auto *known = properties.as<AttentionGradOp::Properties *>();
+  return {/*perHead=*/false, known && known->ring, /*step=*/false, known && known->sums};
 }
 
 bool isTensorOfRank(Value value, int64_t rank) {
@@ -252,12 +264,11 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       }))
     return emitOptionalError(
         loc, "tx.attention_grad works on tensors of four dimensions, and first keys of two");
-  SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
+  SmallVector<Type> elements(7, getElementTypeOrSelf(operands[0]));
   if (Type bias = AttentionOptionals(operands.getTypes(), 6).bias)
     elements[3] = getElementTypeOrSelf(bias); // the bias has its own type
-  return par::inferFromRule(
-      attentionGradRule(operands.getTypes(), formOf<AttentionGradOp>(properties)), operands,
-      elements, loc, inferred);
+  return par::inferFromRule(attentionGradRule(operands.getTypes(), formOfGradient(properties)),
+                            operands, elements, loc, inferred);
 }
 bool AttentionGradOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
   return par::sameValues(inferred, actual);

@@ -135,6 +135,23 @@ StringAttr AttentionOp::getDropoutIdName() { return getIdAttrName(); }
 void AttentionOp::giveKey(Value key, Value micro) { giveKeyTo(*this, key, micro); }
 void AttentionOp::dropNothing() { switchDropoutOff(*this); }
 
+TypedValue<RankedTensorType> AttentionGradOp::getDbias() {
+  if (!getBias())
+    return {};
+  return cast<TypedValue<RankedTensorType>>(Value(getOthers().front()));
+}
+
+AttentionGradOp AttentionGradOp::withSums() {
+  OpBuilder builder(*this);
+  auto made =
+      create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), getDout(), getBias(),
+             getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(),
+             getCausalAttr(), getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(),
+             getFullShapeAttr(), getBlocksAttr(), getRingAttr(), builder.getUnitAttr());
+  made->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
+  return made;
+}
+
 void AttentionGradOp::localize() { localizeAttention(*this); }
 bool AttentionGradOp::drops() { return getRatio().has_value(); }
 StringAttr AttentionGradOp::getDropoutIdName() { return getIdAttrName(); }
@@ -240,6 +257,8 @@ LogicalResult AttentionStepGradOp::verify() {
 }
 
 LogicalResult AttentionGradOp::verify() {
+  if (getSums() && getRing())
+    return emitOpError() << "cannot have sums in a ring, whose ranks exchange the terms";
   return success(succeeded(verifyRing(*this)) && succeeded(verifyFirstKeys(*this)) &&
                  succeeded(verifyDropout(*this)) && succeeded(verifyBlocks(*this)));
 }

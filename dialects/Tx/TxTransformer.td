@@ -194,7 +194,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     auto grad = AttentionGradOp::create(g.builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), g.dy(), getBias(),
                                         getFirstKeys(), getFirstHead(), getKey(), getMicro(), getFirst(), getScaleAttr(), getCausalAttr(),
                                         getWindowAttr(), getZeroHiddenAttr(), getRatioAttr(), getIdAttr(), getFullShapeAttr(), getBlocksAttr(),
-                                        getRingAttr());
+                                        getRingAttr(), UnitAttr());
     SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
     if (getBias())
       flowing.push_back(grad.getDbias());
@@ -205,15 +205,29 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
 }
 def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
   let matmuls = ["e", "d", "d", "e", "e"]; // scores; cotangents of scores, v, q, k
-  let summary = "cotangents of q, k, v and the bias";
-  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout), Tx_AttentionExtras);
-  let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
+  let summary = "cotangents of q, k, v and the bias, and sums of their rows";
+  let description = [{
+    After dq, dk and dv comes the cotangent of the bias, if there is one. With `sums`, the sums of dq [h, d], dk [g, d] and dv [g, e] over the
+    batch and the sequence follow: the gradients of biases whose additions gave q, k and v. `fuse-attention-sums` sets it. Not in a ring.
+  }];
+  let arguments = !con((ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout), Tx_AttentionExtras,
+                       (ins UnitAttr:$sums));
+  let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Variadic<Tx_Float>:$others);
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`bias` $bias^)? (`from` $first_keys^)? `scale` $scale (`causal` $causal^)?
     (`window` $window^)? (`blocks` $blocks^)? (`head` $first_head^)? (`zero_hidden` $zero_hidden^)? (`dropout` $ratio^ `id` $id)?
-    (`key` $key^ `micro` $micro)?     (`first` $first^ `of` $fullShape)? (`ring` $ring^)? attr-dict `:` functional-type(operands, results)
+    (`key` $key^ `micro` $micro)?     (`first` $first^ `of` $fullShape)? (`ring` $ring^)? (`sums` $sums^)? attr-dict
+    `:` functional-type(operands, results)
   }];
-  let moreDeclarations = "void localize();";
+  let moreDeclarations = [{
+    void localize();
+    /// The bias's cotangent, or null.
+    ::mlir::TypedValue<::mlir::RankedTensorType> getDbias();
+    /// The sums of dq, dk and dv, or nothing.
+    ::mlir::ResultRange getRowSums() { return getOthers().take_back(getSums() ? 3 : 0); }
+    /// Creates the same op with `sums` before this one.
+    ::partita::tx::AttentionGradOp withSums();
+  }];
   let hasVerifier = 1;
 }
 

@@ -44,6 +44,25 @@ bool partita::sameElements(ArrayRef<Value> values) {
   });
 }
 
+RankedTensorType partita::reducedType(RankedTensorType type, ArrayRef<int64_t> dims,
+                                      par::Kind split) {
+  par::Layout full = par::Layout::of(type).valueOnly(), kept;
+  kept.partial = full.partial;
+  kept.max = full.max;
+  SmallVector<int64_t> local;
+  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+    if (llvm::is_contained(dims, static_cast<int64_t>(i))) {
+      for (const par::AxisSplit &axis : full.splits[i])
+        kept.set(axis.axis, split);
+      continue;
+    }
+    kept.shape.push_back(full.shape[i]);
+    kept.splits.push_back(full.splits[i]);
+    local.push_back(size);
+  }
+  return RankedTensorType::get(local, type.getElementType(), kept.encoding(type.getContext()));
+}
+
 tx::ReduceSumOp partita::rowSumsOf(Value matrix, Block *block) {
   auto shape = cast<RankedTensorType>(matrix.getType()).getShape();
   for (Operation *user : usersOf(unshaped(matrix))) {

@@ -3,6 +3,7 @@
 #ifndef PARTITA_LIB_FUSE_MATMULS_H
 #define PARTITA_LIB_FUSE_MATMULS_H
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 
 namespace partita {
@@ -19,6 +20,9 @@ bool isFollowedByArithmetic(mlir::Value value);
 /// Returns true if all of the values have the same element type.
 bool sameElements(llvm::ArrayRef<mlir::Value> values);
 
+/// Returns the type after reducing dimensions; an axis that splits one becomes `split`.
+mlir::RankedTensorType reducedType(mlir::RankedTensorType type, llvm::ArrayRef<int64_t> dims,
+                                   par::Kind split);
 /// Returns sums of the matrix's rows, possibly in another shape, in this block; null if there are
 /// none.
 tx::ReduceSumOp rowSumsOf(mlir::Value matrix, mlir::Block *block);

@@ -6,8 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Placement.h"
-#include "dialects/Tx/Tx.h"
+#include "lib/Fuse/Matmuls.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -31,25 +30,6 @@ size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   while (first > 0 && meets(dims[first - 1], dims[first]))
     --first;
   return dims.size() - first;
-}
-
-/// Returns the type after reducing dimensions; an axis that splits one becomes `split`.
-RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dims, par::Kind split) {
-  par::Layout full = par::Layout::of(type).valueOnly(), kept;
-  kept.partial = full.partial;
-  kept.max = full.max;
-  SmallVector<int64_t> local;
-  for (auto [i, size] : llvm::enumerate(type.getShape())) {
-    if (llvm::is_contained(dims, static_cast<int64_t>(i))) {
-      for (const par::AxisSplit &axis : full.splits[i])
-        kept.set(axis.axis, split);
-      continue;
-    }
-    kept.shape.push_back(full.shape[i]);
-    kept.splits.push_back(full.splits[i]);
-    local.push_back(size);
-  }
-  return RankedTensorType::get(local, type.getElementType(), kept.encoding(type.getContext()));
 }
 
 struct SplitReductions : partita::impl::SplitReductionsPassBase<SplitReductions> {

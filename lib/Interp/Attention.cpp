@@ -29,6 +29,13 @@ static LogicalResult attend(tx::AttentionOp op, Inputs in, Outputs out, const Po
   return success();
 }
 
+/// Adds up rows [batch, sequence, heads, width] over batch and sequence.
+static void addRows(Tensor &sums, const Tensor &rows) {
+  auto width = int64_t(sums.reals.size());
+  for (int64_t i = 0; i < int64_t(rows.reals.size()); ++i)
+    sums.reals[i % width] += rows.reals[i];
+}
+
 /// P is the softmax of rows of scale q k^T + bias; the sum of dout out is that of P M (dout v^T).
 static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs out,
                                    const Positions &at) {
@@ -43,6 +50,8 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
       addGradients(op, in, *in[5], out, extras, at, b, h, p, factors(op, extras, at, b, h, heads),
                    rowSum);
     }
+  for (auto [i, sums] : llvm::enumerate(out.take_back(op.getRowSums().size())))
+    addRows(sums, out[i]);
   return success();
 }
 

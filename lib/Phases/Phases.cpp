@@ -166,6 +166,7 @@ static constexpr StringLiteral kFuse[] = {
     "sink-reshapes",
     "fuse-residual-gradients",
     "fuse-norm-sums",
+    "fuse-attention-sums",
     "fuse-quantize-sums",
     "fuse-epilogues",
     "fuse-addends",

@@ -584,6 +584,17 @@ func.func @attention_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: 
   %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
 }
+// The sums of rows, with a bias and a single key head, too.
+// CHECK: tx.attention_grad @attention_grad_sums: split b h; partial 5{{ *$}}
+func.func @attention_grad_sums(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<1x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x2x4x6xf64>, tensor<2x6xf64>, tensor<2x6xf64>, tensor<2x4xf64>) {
+  %0:7 = tx.attention_grad %q, %k, %v, %out, %lse, %dout bias %bias scale 0.5 causal sums : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x2x4x6xf64>, tensor<2x6xf64>, tensor<2x6xf64>, tensor<2x4xf64>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4, %0#5, %0#6 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x2x4x6xf64>, tensor<2x6xf64>, tensor<2x6xf64>, tensor<2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_one_key_head_sums: split b h; partial 5{{ *$}}
+func.func @attention_one_key_head_sums(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x6xf64>, tensor<1x6xf64>, tensor<1x4xf64>) {
+  %0:6 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal sums : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x6xf64>, tensor<1x6xf64>, tensor<1x4xf64>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4, %0#5 : tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x6xf64>, tensor<1x6xf64>, tensor<1x4xf64>
+}
 
 // Four query heads read two key heads; with one, the query heads alone are split and the key's cotangent is
 // a sum over them.

@@ -1,6 +1,6 @@
 // Attention against the full matrix of scores in double, forward and backward, in several layouts.
 
-#include "reference.h"
+#include "half_reference.h"
 
 #include <utility>
 
@@ -409,6 +409,62 @@ TEST(Attention, ReadsAndWritesPackedProjections) {
     copyRows(unpacked.data(), h, dqkv.data() + i * h, 3 * h, rows, h);
     EXPECT_EQ(unpacked, dpart[i]);
   }
+}
+
+/// [batch, positions, heads, dim], or with heads before positions.
+template <typename T>
+HeadsOf<T> inLayout(T *data, bool headsFirst, int64_t s, int64_t h, int64_t d) {
+  if (headsFirst)
+    return {data, h * s * d, d, s * d};
+  return plain(data, s, h, d);
+}
+
+/// T: of q, k and v; Y: of the sums.
+template <typename T, typename Y> void checkRowSums(const AttentionShape &a, bool headsFirst) {
+  int64_t kv = a.heads / a.groups, nq = a.batch * a.sequence, nk = a.batch * a.keySequence;
+  std::vector<T> q = rounded<T>(randomFloats(nq * a.heads * a.headDim, "q")),
+                 k = rounded<T>(randomFloats(nk * kv * a.headDim, "k")),
+                 v = rounded<T>(randomFloats(nk * kv * a.valueDim, "v")),
+                 dout = rounded<T>(randomFloats(nq * a.heads * a.valueDim, "dout")), out(dout),
+                 dq(q), dk(k), dv(v);
+  Floats lse(size_t(nq * a.heads)), workspace(size_t(attentionWorkspace(a, kDTypeOf<T>)));
+  std::vector<Y> dqSums(size_t(a.heads * a.headDim)), dvSums(size_t(kv * a.valueDim));
+  auto ofQ = [&](auto *x, int64_t d) { return inLayout(x, headsFirst, a.sequence, a.heads, d); };
+  auto ofK = [&](auto *x, int64_t d) { return inLayout(x, headsFirst, a.keySequence, kv, d); };
+  const T *cq = q.data(), *ck = k.data(), *cv = v.data(), *cdout = dout.data(), *cout = out.data();
+  attentionForward(ofQ(out.data(), a.valueDim), lse.data(), ofQ(cq, a.headDim), ofK(ck, a.headDim),
+                   ofK(cv, a.valueDim), a);
+  attentionBackward(ofQ(dq.data(), a.headDim), ofK(dk.data(), a.headDim),
+                    ofK(dv.data(), a.valueDim), workspace.data(), ofQ(cdout, a.valueDim),
+                    ofQ(cout, a.valueDim), lse.data(), ofQ(cq, a.headDim), ofK(ck, a.headDim),
+                    ofK(cv, a.valueDim), a, {}, {}, {dqSums.data(), nullptr, dvSums.data()});
+  auto check = [&](const std::vector<Y> &sums, const HeadsOf<T> &x, int64_t s, int64_t h,
+                   int64_t d) {
+    std::vector<T> rows(size_t(a.batch * s * h * d)); // [batch, positions, heads, dim]
+    for (int64_t i = 0; i < int64_t(rows.size()); ++i)
+      rows[size_t(i)] = x.data[i / (s * h * d) * x.batchStride + i / (h * d) % s * x.rowStride +
+                               i / d % h * x.headStride + i % d];
+    std::vector<Y> wanted(sums.size());
+    columnSum(wanted.data(), static_cast<const T *>(rows.data()), a.batch * s, h * d, h * d);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      if (headsFirst) // in another order: sequence by sequence
+        EXPECT_NEAR(float(sums[i]), float(wanted[i]),
+                    (sizeof(Y) == 4 ? 1e-5 : 0.02) * (1 + std::fabs(float(wanted[i]))));
+      else
+        EXPECT_EQ(float(sums[i]), float(wanted[i])) << i;
+  };
+  check(dqSums, ofQ(dq.data(), a.headDim), a.sequence, a.heads, a.headDim);
+  check(dvSums, ofK(dv.data(), a.valueDim), a.keySequence, kv, a.valueDim);
+}
+
+TEST(Attention, SumsOfRowsAreColumnSums) {
+  for (const AttentionShape &a :
+       {shapeOf(2, 4, 70, 70, 12, true, 2), shapeOf(3, 2, 9, 33, 8, false, 1, 20)})
+    for (bool headsFirst : {false, true}) {
+      checkRowSums<float, float>(a, headsFirst);
+      checkRowSums<BFloat16, BFloat16>(a, headsFirst);
+      checkRowSums<BFloat16, float>(a, headsFirst);
+    }
 }
 
 } // namespace

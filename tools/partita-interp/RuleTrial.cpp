@@ -37,10 +37,15 @@ LogicalResult RuleTrial::prepare() {
   return success();
 }
 
+/// Is it zero but for rounding? Inputs are near 1. The rows of attention's dk add up to zero, whatever its inputs are.
+static bool vanishes(const Tensor &tensor) {
+  return llvm::all_of(tensor.reals, [](double x) { return std::abs(x) < 1e-14; });
+}
+
 LogicalResult RuleTrial::compare(ArrayRef<Tensor> found, const std::string &how) {
   for (auto [i, pair] : llvm::enumerate(llvm::zip(found, expected))) {
     double error = relativeError(std::get<0>(pair), std::get<1>(pair));
-    if (error <= run.tolerance)
+    if (error <= run.tolerance || (vanishes(std::get<0>(pair)) && vanishes(std::get<1>(pair))))
       continue;
     bool isResult = i < op->getNumResults();
     return op->emitError() << how << " "

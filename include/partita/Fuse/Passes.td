@@ -149,6 +149,44 @@ def FuseNormSumsPass : Pass<"fuse-norm-sums", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "sums that a norm's gradient computes">];
 }
 
+def FuseAttentionSumsPass : Pass<"fuse-attention-sums", "::mlir::ModuleOp"> {
+  let summary = "makes attention's gradient also compute the gradients of the biases of its projections";
+  let description = [{
+    Phase: fuse.
+
+    The gradient of the bias of a projection to q, k and v is the sum of the rows of their cotangents. Kernels on tensor cores have these in
+    registers, so no second pass reads them for the sum. The projections may be packed in one, in whatever order, or apart.
+
+    ```mlir
+    %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal
+    %0 = tx.reshape %dv : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %1 = tx.reshape %dk : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %2 = tx.reshape %dq : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %3 = tx.concat %2, %1, %0 along 2
+    %4 = tx.reshape %3 : tensor<2x4x36xbf16> -> tensor<8x36xbf16>
+    %5 = tx.reduce_sum %4 [0]
+    return %4, %5
+    // becomes
+    %dq, %dk, %dv, %sums:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal sums
+    %0 = tx.reshape %dv : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %1 = tx.reshape %dk : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %2 = tx.reshape %dq : tensor<2x4x3x4xbf16> -> tensor<2x4x12xbf16>
+    %3 = tx.concat %2, %1, %0 along 2
+    %4 = tx.reshape %3 : tensor<2x4x36xbf16> -> tensor<8x36xbf16>
+    %5 = tx.reshape %sums#0 : tensor<3x4xbf16> -> tensor<12xbf16>
+    %6 = tx.reshape %sums#1 : tensor<3x4xbf16> -> tensor<12xbf16>
+    %7 = tx.reshape %sums#2 : tensor<3x4xbf16> -> tensor<12xbf16>
+    %8 = tx.concat %5, %6, %7 along 0
+    return %4, %8
+    ```
+
+    Runs before `fuse-quantize-sums` and `fuse-epilogues`, which would fuse the sums with what reads the cotangents. 16-bit sums that are added
+    in 32 bits are left to the latter, which rounds nothing before it adds.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "sums that attention's gradient computes">];
+}
+
 def FuseQuantizeSumsPass : Pass<"fuse-quantize-sums", "::mlir::ModuleOp"> {
   let summary = "makes the kernel that quantizes a cotangent also compute the gradient of a bias";
   let description = [{

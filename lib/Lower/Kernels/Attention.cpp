@@ -87,17 +87,18 @@ struct ForwardKernel : KernelInterface::ExternalModel<Model, Op> {
   }
   StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "lse"; }
 };
-/// Operands q, k, v, out, lse, dout; results dq, dk, dv, dbias.
+/// Operands q, k, v, out, lse, dout; results dq, dk, dv, then dbias if there is a bias, then sums of rows.
 template <typename Model, typename Op>
 struct BackwardKernel : KernelInterface::ExternalModel<Model, Op> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
     return operand != 4 && operand < 6 && isHeads(view);
   }
   bool acceptsResult(Operation *, unsigned result, const View &view) const {
-    return result < 3 && isHeads(view);
+    return result < 3 ? isHeads(view) : view.isDense();
   }
-  StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
+  StringRef resultName(Operation *op, unsigned result) const {
+    unsigned given = result < 3 || cast<Op>(op).getBias() ? result : result + 1;
+    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias", "dq_sums", "dk_sums", "dv_sums"}[given];
   }
   bool needsResult(Operation *, unsigned result) const { return result < 3; }
 };
@@ -161,10 +162,13 @@ struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
     Value dbias = bias ? l.resultOrNull(3) : Value(), biasSums = dbias;
     if (hasBiasSums(grad))
       biasSums = l.scratch(kernelWorkspace(op), "dbias_sums");
+    SmallVector<Value> sums(3);
+    for (auto [sum, result] : llvm::zip(sums, grad.getRowSums()))
+      sum = l.resultOrNull(result.getResultNumber());
     l.create<AttentionBackwardOp>(
-        l.result(0), l.result(1), l.result(2), biasSums, l.scratch(), l.buffer(grad.getDout()),
-        l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
-        bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()),
+        l.result(0), l.result(1), l.result(2), biasSums, sums[0], sums[1], sums[2], l.scratch(),
+        l.buffer(grad.getDout()), l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0),
+        l.operand(1), l.operand(2), bufferOrNull(l, bias), bufferOrNull(l, grad.getFirstKeys()),
         bufferOrNull(l, grad.getFirstHead()), bufferOrNull(l, grad.getKey()),
         bufferOrNull(l, grad.getMicro()), bufferOrNull(l, grad.getFirst()), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),

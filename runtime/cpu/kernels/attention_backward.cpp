@@ -311,13 +311,49 @@ template <typename T, typename B, typename G> void backwardHeads(const Backward<
     }
 }
 
+/// y[heads, width] = the sums of rows of all sequences, columnSum's where all rows are equally far apart.
+template <typename Y, typename T>
+void sumRows(Y *y, const HeadsOf<T> &x, int64_t batch, int64_t rows, int64_t heads, int64_t width) {
+  const T *data = x.data;
+  bool even = batch <= 1 || x.batchStride == rows * x.rowStride;
+  if (even && x.headStride == width)
+    return columnSum(y, data, batch * rows, heads * width, x.rowStride);
+  alignas(64) float sums[kLargestHead];
+  for (int64_t h = 0; h < heads; ++h) {
+    const T *head = data + h * x.headStride;
+    if (even)
+      columnSum(sums, head, batch * rows, width, x.rowStride);
+    for (int64_t b = 0; b < (even ? 0 : batch); ++b)
+      columnSum(sums, head + b * x.batchStride, rows, width, x.rowStride,
+                b == 0 ? Write::Set : Write::Add);
+    convertArray(y + h * width, sums, width);
+  }
+}
+
+template <typename T>
+void writeRowSums(const FloatOr<T> &y, const HeadsOf<T> &x, int64_t batch, int64_t rows,
+                  int64_t heads, int64_t width) {
+  if (y)
+    withType(y, [&](auto *to) { sumRows(to, x, batch, rows, heads, width); });
+}
+
+template <typename T>
+void sumRows(const RowSumsOf<T> &sums, const AttentionShape &shape, const HeadsOf<T> &dq,
+             const HeadsOf<T> &dk, const HeadsOf<T> &dv) {
+  int64_t keyHeads = shape.heads / shape.groups;
+  writeRowSums<T>(sums.dq, dq, shape.batch, shape.sequence, shape.heads, shape.headDim);
+  writeRowSums<T>(sums.dk, dk, shape.batch, shape.keySequence, keyHeads, shape.headDim);
+  writeRowSums<T>(sums.dv, dv, shape.batch, shape.keySequence, keyHeads, shape.valueDim);
+}
+
 } // namespace
 
 #define ATTENTION_BACKWARD(T)                                                                      \
   void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
                          HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
                          HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,               \
-                         const AttentionShape &shape, ScoresOf<const T> bias, Scores dbias) {      \
+                         const AttentionShape &shape, ScoresOf<const T> bias, Scores dbias,        \
+                         RowSumsOf<T> sums) {                                                      \
     checkAttention(shape);                                                                         \
     clear(dbias, shape);                                                                           \
     computeDeltas(workspace, dout, out, shape);                                                    \
@@ -325,6 +361,7 @@ template <typename T, typename B, typename G> void backwardHeads(const Backward<
       backwardHeads(Backward<T, std::remove_pointer_t<decltype(data)>, T>{                         \
           dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape, bias, data, dbias});        \
     });                                                                                            \
+    sumRows(sums, shape, dq, dk, dv);                                                              \
   }
 FOR_STORAGE(ATTENTION_BACKWARD)
 #undef ATTENTION_BACKWARD

@@ -16,6 +16,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_sums.cuh"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/kernels/device.cuh"
 
@@ -334,13 +335,14 @@ void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const
 }
 
 /// The same on tensor cores, for calls that are onTensorCores. With a bias, delta and base are the portable kernels', and
-/// so is dbias.
+/// so is dbias. sums: partial sums of rows, or null.
 template <typename T, bool kStep>
 void backwardOnTensorCores(const Stream &stream, const Backward<T, kStep> &call,
-                           const Scores &dbias, bool prepares) {
+                           const Scores &dbias, bool prepares, float *sums = nullptr) {
   MmaBackward<T, kStep> operands{
-      call.dq, call.dk, call.dv, call.delta, call.dout, call.out,          call.logSumExp,
-      call.q,  call.k,  call.v,  call.shape, call.bias, call.addToQueries, call.addToKeys};
+      call.dq,           call.dk,        call.dv, call.delta, call.dout,  call.out,
+      call.logSumExp,    call.q,         call.k,  call.v,     call.shape, call.bias,
+      call.addToQueries, call.addToKeys, sums};
   bool bias = call.bias.data.data;
   if (bias && prepares)
     launchPrepareRows(stream, call);
@@ -376,13 +378,22 @@ bool backwardFused(const Stream &stream, const Backward<T, false> &operands, con
 }
 
 template <typename T>
-void backward(const Stream &stream, const Backward<T, false> &call, const Scores &dbias) {
-  if (backwardFused(stream, call, dbias))
-    return;
+void backward(const Stream &stream, const Backward<T, false> &call, const Scores &dbias,
+              const RowSumsOf<T> &sums) {
+  auto *partials =
+      sums ? scratchOf<float>(stream, sumsOf(call.shape).scratch(), "attentionBackward") : nullptr;
+  bool isStored = backwardFused(stream, call, dbias);
   if constexpr (sizeof(T) == 2)
-    if (onTensorCores<T>(call.shape))
-      return backwardOnTensorCores(stream, call, dbias, /*prepares=*/true);
-  backwardInTiles(stream, call, dbias, /*prepares=*/true);
+    if (!isStored && onTensorCores<T>(call.shape)) {
+      backwardOnTensorCores(stream, call, dbias, /*prepares=*/true, partials);
+      if (sums)
+        addPartialRowSums(stream, sums, partials, call.shape);
+      return;
+    }
+  if (!isStored)
+    backwardInTiles(stream, call, dbias, /*prepares=*/true);
+  if (sums)
+    sumStoredRows(stream, sums, partials, call.shape, call.dq, call.dk, call.dv);
 }
 
 /// `call`: of all runs. One launch of each kernel for each run of queries and each of keys.
@@ -420,12 +431,12 @@ void backwardStep(const Stream &stream, const Backward<T, true> &call,
                          float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,            \
                          const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
                          HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,  \
-                         Scores dbias) {                                                           \
+                         Scores dbias, RowSumsOf<T> sums) {                                        \
     float *base = workspace + shape.batch * shape.heads * shape.sequence;                          \
     backward<T>(                                                                                   \
         stream,                                                                                    \
-        {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)},        \
-        dbias);                                                                                    \
+        {dq, dk, dv, workspace, base, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, dbias, \
+        sums);                                                                                     \
   }                                                                                                \
   void attentionStepBackward(const Stream &stream, HeadsOf<float> dq, HeadsOf<float> dk,           \
                              HeadsOf<float> dv, float *workspace, HeadsOf<const T> dout,           \

@@ -420,6 +420,7 @@ template <typename T, bool kStep = false> struct MmaBackward {
   AttentionShape shape;
   Bias<T> bias = ScoresOf<const T>();
   bool addToQueries = false, addToKeys = false; ///< of a step: to dq; to dk and dv
+  float *sums = nullptr; ///< partial sums of rows (attention_sums.cuh), or null; not of a step
 };
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);

@@ -258,6 +258,8 @@ __global__ void __launch_bounds__(kMmaThreads)
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   storeKeyGradients<D>(call, dk, dv, drops.scale, ownKeys, ownValues, first);
+  if (!kStep && call.sums) // for all of the block
+    storeKeySums<kMmaWarps>(call, dk, dv, reinterpret_cast<float *>(douts), key);
 }
 
 /// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,
@@ -382,6 +384,8 @@ __global__ void __launch_bounds__(kMmaThreads)
   else
     storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, sight.queries,
                                  headDim, call.dqPacks);
+  if (!kStep && call.sums) // for all of the block
+    storeQuerySums<kMmaWarps>(call, dq, reinterpret_cast<float *>(values), query);
 }
 
 template <int D, Extra kExtra, typename T, bool kStep>

@@ -6,6 +6,7 @@
 
 #include "cuda/attention/attention_mma_bias.cuh"
 #include "cuda/attention/attention_mma_drops.cuh"
+#include "cuda/attention/attention_sums.cuh"
 
 namespace partita_rt::cuda {
 

@@ -162,6 +162,8 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     scaleBy(dv, drops.scale);
   storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, first, sight.keys);
   storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
+  if (call.sums) // for all of the block
+    storeKeySums<Plan::kThreads / kWarp>(call, dk, dv, reinterpret_cast<float *>(queries), key);
 }
 
 /// Computes prepareBackward's results for a lane's rows of C, for this kernel and for
@@ -288,6 +290,8 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   __syncthreads();
   scaleBy(dq, shape.scale);
   storePanels<kQueries, D>(headOf(call.dq, b, h), dq[0], queries, row, first, sight.queries);
+  if (call.sums) // for all of the block
+    storeQuerySums<Plan::kThreads / kWarp>(call, dq, reinterpret_cast<float *>(keys), query);
 }
 
 template <typename Plan>

@@ -13,8 +13,8 @@
 // The block's two warp groups have 64 keys each. Tiles of dS, whose rows are keys, pass through shared
 // memory, for dS^T K over the keys of both.
 
-#include "cuda/attention/attention_mma_backward.cuh"
-#include "cuda/attention/attention_wgmma.cuh"
+#include "cuda/attention/attention_sums.cuh"
+#include "cuda/attention/attention_wgmma_heads.cuh"
 #include "cuda/attention/recent_sums.cuh"
 
 namespace partita_rt::cuda {
@@ -22,163 +22,6 @@ namespace partita_rt::cuda {
 #if defined(PARTITA_RT_WGMMA)
 
 namespace {
-
-/// A block for heads of kDim elements. Each group has half of a tile of dQ: 64 of 128 queries, or 64 of
-/// 128 elements.
-template <int kDim_> struct HeadPlan {
-  static constexpr int kDim = kDim_, kKeys = 128, kQueries = kDim == 64 ? 128 : 64;
-  static constexpr int kThreads = 2 * kGroupThreads;
-  static constexpr int kKeyTile = kKeys * kDim, kQueryTile = kQueries * kDim; // elements
-  /// K and V, Q and dO with two buffers each, O with one, and dS.
-  static constexpr int kBytes =
-      (4 * kKeyTile + 5 * kQueryTile + kKeys * kQueries) * 2 + kBlockBytes;
-  static_assert(kQueries == attentionHeadQueries(kDim));
-};
-
-/// What there is to do, in numbers of 32 bits: divisions of others take a hundred instructions.
-struct Extents {
-  int batch, keyHeads, groups, keys;
-  explicit Extents(const AttentionShape &shape)
-      : batch(int(shape.batch)), keyHeads(int(shape.heads / shape.groups)),
-        groups(int(shape.groups)), keys(int(shape.keySequence)) {}
-};
-
-/// A block's place in its work: a tile of queries that passes a tile of keys. Every tile of keys has at
-/// least one place, also if no query sees it.
-template <typename Plan, bool kDocuments> struct Place {
-  int batch, keyHead;
-  int key;        ///< the tile's first
-  int head;       ///< of queries, in its group
-  int query;      ///< the tile's first
-  int first, end; ///< the queries that pass the tile of keys
-
-  __device__ Place(const Extents &all, const AttentionShape &shape)
-      : batch(int(blockIdx.x) / all.keyHeads), keyHead(int(blockIdx.x) % all.keyHeads), key(0) {
-    begin(all, shape);
-  }
-  __device__ bool isInside(const Extents &all) const { return batch < all.batch; }
-  __device__ bool hasQueries() const { return first < end; }
-  __device__ bool startsKeys() const { return head == 0 && query == first; }
-  __device__ bool endsKeys(const Extents &all) const {
-    return query + Plan::kQueries >= end && (!hasQueries() || head + 1 == all.groups);
-  }
-  __device__ bool endsHead(const Extents &all) const {
-    return endsKeys(all) && key + Plan::kKeys >= all.keys;
-  }
-  __device__ int queryHead(const Extents &all) const { return keyHead * all.groups + head; }
-  __device__ Place nextKeys(const Extents &all, const AttentionShape &shape) const {
-    Place next = *this;
-    next.key += Plan::kKeys;
-    if (next.key >= all.keys) {
-      next.key = 0;
-      next.keyHead += int(gridDim.x);
-      while (next.keyHead >= all.keyHeads) {
-        next.keyHead -= all.keyHeads;
-        ++next.batch;
-      }
-    }
-    next.begin(all, shape);
-    return next;
-  }
-  __device__ Place next(const Extents &all, const AttentionShape &shape) const {
-    if (endsKeys(all))
-      return nextKeys(all, shape);
-    Place next = *this;
-    next.query += Plan::kQueries;
-    if (next.query >= end) {
-      next.query = first;
-      ++next.head;
-    }
-    return next;
-  }
-
-private:
-  __device__ void begin(const Extents &all, const AttentionShape &shape) {
-    head = query = first = end = 0;
-    if (!isInside(all))
-      return;
-    Sight<int, kDocuments> sight(shape, batch);
-    QueryTiles tiles(sight, 1, key, Plan::kKeys, Plan::kQueries);
-    query = first = tiles.first;
-    end = tiles.end;
-  }
-};
-
-/// Shared memory.
-template <typename T, typename Plan> struct HeadTiles {
-  T *keys, *values, *queries, *douts, *outs, *ds;
-  __device__ explicit HeadTiles(T *at)
-      : keys(at), values(keys + 2 * Plan::kKeyTile), queries(values + 2 * Plan::kKeyTile),
-        douts(queries + 2 * Plan::kQueryTile), outs(douts + 2 * Plan::kQueryTile),
-        ds(outs + Plan::kQueryTile) {}
-};
-
-/// Is the tile of keys the first that sees the tile of queries, or the last?
-template <typename Plan, typename Sight>
-__device__ inline bool isFirstVisit(const Sight &sight, int query, int key) {
-  return sight.first(query) >= key;
-}
-template <typename Plan, typename Sight>
-__device__ inline bool isLastVisit(const Sight &sight, int query, int key) {
-  return sight.end(min(query + Plan::kQueries, sight.queries) - 1) <= key + Plan::kKeys;
-}
-
-/// Copies of a block's places.
-template <typename T, typename Plan, bool kDocuments> class PlaceCopies {
-  static constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
-  const PreparedBackward<T> &call;
-  const BackwardMaps &maps;
-  const Extents &all;
-  HeadTiles<T, Plan> tiles;
-  Arrivals<4> arrivals; ///< of two tiles of queries, and of two of keys
-
-public:
-  __device__ PlaceCopies(const PreparedBackward<T> &call, const BackwardMaps &maps,
-                         const Extents &all, const HeadTiles<T, Plan> &tiles, uint64_t *barriers)
-      : call(call), maps(maps), all(all), tiles(tiles), arrivals(barriers) {}
-
-  /// Starts copying the queries, and what is known of them.
-  __device__ void startQueries(const Place<Plan, kDocuments> &place, int buffer, float *numbers) {
-    const AttentionShape &shape = call.shape;
-    int b = place.batch, h = place.queryHead(all);
-    bool first = isFirstVisit<Plan>(Sight<int, kDocuments>(shape, b), place.query, place.key);
-    if (threadIdx.x == 0) {
-      uint64_t *barrier = arrivals.of(buffer);
-      int at = buffer * Plan::kQueryTile;
-      announceBytes(barrier, (first ? 3 : 2) * Plan::kQueryTile * sizeof(T));
-      copyTile<kQueries, D>(tiles.queries + at, maps.q, place.query, h, b, barrier);
-      copyTile<kQueries, D>(tiles.douts + at, maps.dout, place.query, h, b, barrier);
-      if (first)
-        copyTile<kQueries, D>(tiles.outs, maps.out, place.query, h, b, barrier);
-    }
-    if (int(threadIdx.x) < 2 * kQueries) {
-      int row = place.query + int(threadIdx.x) % kQueries;
-      int64_t number = call.rowOf(b, h, row);
-      const float *from = int(threadIdx.x) >= kQueries ? call.delta + number
-                          : first                      ? call.logSumExp + number
-                                                       : call.logSumExp2 + number;
-      copyWordAsync(numbers + int(threadIdx.x), from, row < shape.sequence);
-    }
-    commitCopies();
-  }
-  /// Starts copying keys and values.
-  __device__ void startKeys(const Place<Plan, kDocuments> &place, int buffer) {
-    if (threadIdx.x != 0)
-      return;
-    uint64_t *barrier = arrivals.of(2 + buffer);
-    int b = place.batch, kv = place.keyHead;
-    int at = buffer * Plan::kKeyTile;
-    announceBytes(barrier, 2 * Plan::kKeyTile * sizeof(T));
-    copyTile<kKeys, D>(tiles.keys + at, maps.k, place.key, kv, b, barrier);
-    copyTile<kKeys, D>(tiles.values + at, maps.v, place.key, kv, b, barrier);
-  }
-  /// Waits for what this thread must wait for.
-  __device__ void waitForQueries(int buffer) {
-    waitForCopies<0>();
-    arrivals.wait(buffer);
-  }
-  __device__ void waitForKeys(int buffer) { arrivals.wait(2 + buffer); }
-};
 
 /// prepareBackward's results for a tile of queries on its first visit: `numbers` has their log-sum-exp,
 /// and receives logSumExp2 and delta, as the workspace does for later visits.
@@ -216,56 +59,69 @@ __device__ void prepareTile(const PreparedBackward<T> &call, const T *outs, cons
   }
 }
 
-/// A group's half of the dQ of a tile of queries.
+/// A group's half of the dQ of a tile of queries: 64 rows, or 64 columns.
 template <typename T, typename Plan> struct QuerySums {
-  float terms[8][4];
+  static constexpr bool kByRows = Plan::kDim == 64;
+  float terms[1][8][4];
+  int group, row; ///< the warp's first row in the tile
 
+  __device__ explicit QuerySums(int group)
+      : group(group), row(int(threadIdx.x) / kWarp % 4 * 16 + (kByRows ? group * kGroupRows : 0)) {}
   /// Starts computing dS^T K.
-  __device__ void begin(const T *ds, const T *keys, int group) {
-    constexpr bool byRows = Plan::kDim == 64;
+  __device__ void begin(const T *ds, const T *keys) {
     constexpr int kPanelBytes = Plan::kKeys * kPanel * 2, kStep = 16 * kPanel * 2;
-    uint64_t left = operandAt(sharedAddress(ds) + uint32_t(byRows ? group * kPanelBytes : 0));
-    uint64_t right = operandAt(sharedAddress(keys) + uint32_t(byRows ? 0 : group * kPanelBytes));
+    uint64_t left = operandAt(sharedAddress(ds) + uint32_t(kByRows ? group * kPanelBytes : 0));
+    uint64_t right = operandAt(sharedAddress(keys) + uint32_t(kByRows ? 0 : group * kPanelBytes));
 #pragma unroll
     for (int i = 0; i < Plan::kKeys / 16; ++i)
-      multiplyGroup<T, true, true>(terms, behind(left, i * kStep), behind(right, i * kStep), i > 0);
+      multiplyGroup<T, true, true>(terms[0], behind(left, i * kStep), behind(right, i * kStep),
+                                   i > 0);
   }
   /// Adds the sum so far, or becomes it.
   __device__ void load(const float *sums) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       float4 sum = loadRecent(sums + 4 * j * Plan::kThreads);
-      terms[j][0] += sum.x;
-      terms[j][1] += sum.y;
-      terms[j][2] += sum.z;
-      terms[j][3] += sum.w;
+      terms[0][j][0] += sum.x;
+      terms[0][j][1] += sum.y;
+      terms[0][j][2] += sum.z;
+      terms[0][j][3] += sum.w;
     }
   }
   __device__ void store(float *sums) const {
 #pragma unroll
     for (int j = 0; j < 8; ++j)
       reinterpret_cast<float4 *>(sums)[j * Plan::kThreads] =
-          float4{terms[j][0], terms[j][1], terms[j][2], terms[j][3]};
+          float4{terms[0][j][0], terms[0][j][1], terms[0][j][2], terms[0][j][3]};
   }
   __device__ void add(float *sums) const {
 #pragma unroll
     for (int j = 0; j < 8; ++j)
-      addToRecent(sums + 4 * j * Plan::kThreads, terms[j]);
+      addToRecent(sums + 4 * j * Plan::kThreads, terms[0][j]);
   }
   /// Writes them, rounded, to rows [query, count) of dq.
-  __device__ void round(const HeadRows<T> &dq, int query, int count, int group, float scale) const {
-    int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp % 4;
-    int row = query + (Plan::kDim == 64 ? group * kGroupRows : 0) + 16 * warp + lane / 4;
-    int column = (Plan::kDim == 64 ? 0 : group * 64) + lane % 4 * 2;
+  __device__ void round(const HeadRows<T> &dq, int query, int count) const {
+    int lane = int(threadIdx.x) % kWarp, at = query + row + lane / 4;
+    int column = (kByRows ? 0 : group * 64) + lane % 4 * 2;
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      if (row + 8 * half < count) {
-        T *to = dq.row(row + 8 * half) + column;
+      if (at + 8 * half < count) {
+        T *to = dq.row(at + 8 * half) + column;
 #pragma unroll
         for (int j = 0; j < 8; ++j)
           *reinterpret_cast<uint32_t *>(to + 8 * j) =
-              roundPair<T>(terms[j][2 * half] * scale, terms[j][2 * half + 1] * scale);
+              roundPair<T>(terms[0][j][2 * half], terms[0][j][2 * half + 1]);
       }
+  }
+  /// Stores the partial sums of their rows, those of [query, count). partials: of the head's first column,
+  /// `pitch` apart. space: a tile of the block's shared memory that nobody uses; all threads must call this.
+  __device__ void storePartials(float *partials, int64_t pitch, float *space, int64_t b, int query,
+                                int count) const {
+    constexpr int D = Plan::kDim, kWarps = kByRows ? 8 : 4;
+    int warp = int(threadIdx.x) / kWarp % kWarps;
+    sumColumnsOfC(space + warp * D + (kByRows ? 0 : group * 64), terms, query + row, count);
+    __syncthreads();
+    storePartialSums<D, kWarps, 16>(partials, pitch, space, b, query, count, D);
   }
 };
 
@@ -277,7 +133,28 @@ template <int N> __device__ inline void clear(float (&sums)[N][4]) {
       sum = 0.0f;
 }
 
-/// Writes zeros to the dq of queries that see none of the head's keys.
+/// Stores the partial sums of a tile of dk and dv. space: a tile of the block's shared memory that nobody uses;
+/// all threads must call this.
+template <typename Plan, bool kDocuments, typename T>
+__device__ void storeKeyPartials(const PreparedBackward<T> &call,
+                                 const float (&dk)[1][Plan::kDim / 8][4],
+                                 const float (&dv)[1][Plan::kDim / 8][4], float *space,
+                                 const Place<Plan, kDocuments> &place) {
+  constexpr int D = Plan::kDim, kWarps = Plan::kThreads / kWarp;
+  AttentionSums sums = sumsOf(call.shape);
+  int warp = int(threadIdx.x) / kWarp, count = int(sums.keySequence);
+  float *ofValues = space + kWarps * D;
+  sumColumnsOfC(space + warp * D, dk, place.key + warp * 16, count);
+  sumColumnsOfC(ofValues + warp * D, dv, place.key + warp * 16, count);
+  __syncthreads();
+  for (int i = 0; i < 2; ++i) {
+    int64_t column = (i == 0 ? sums.keyColumn() : sums.valueColumn()) + place.keyHead * int64_t(D);
+    storePartialSums<D, kWarps, 16>(call.sums + column, sums.columns(), i == 0 ? space : ofValues,
+                                    place.batch, place.key, count, D);
+  }
+}
+
+/// Writes zeros to the dq of queries that see none of the head's keys, and to their partial sums.
 template <typename Plan, bool kDocuments, typename T>
 __device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, kDocuments> &place) {
   int64_t b = place.batch;
@@ -294,6 +171,15 @@ __device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, k
       T *row = headOf(call.dq, b, head).row(query + i / kPacks % rows);
       *reinterpret_cast<uint4 *>(row + i % kPacks * kPack) = uint4{};
     }
+    if (!call.sums)
+      continue;
+    AttentionSums sums = sumsOf(call.shape);
+    int width = int(call.shape.groups) * Plan::kDim;
+    int parts = int(ceilDiv(rows, kAttentionSumRows));
+    int64_t part = b * ceilDiv(sums.sequence, kAttentionSumRows) + query / kAttentionSumRows;
+    for (int i = int(threadIdx.x); i < parts * width; i += Plan::kThreads)
+      call.sums[(part + i / width) * sums.columns() + int64_t(place.keyHead) * width + i % width] =
+          0.0f;
   }
 }
 
@@ -380,22 +266,28 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
         storeMatrices(tiles.ds + offsetOf<kKeys>(row + lane % 16, 2 * i + lane / 16), roundedDs[i]);
       fenceForMatmuls();
       __syncthreads(); // dS of both groups' keys
-      QuerySums<T, Plan> dq;
-      pin(dq.terms);
+      QuerySums<T, Plan> dq(group);
+      pin(dq.terms[0]);
       pin(dk[0]);
       beginMatmuls();
-      dq.begin(tiles.ds, keys, group);
+      dq.begin(tiles.ds, keys);
       commitMatmuls();
       addMatmul<T, kQueries>(dk[0], roundedDs, passing);
       commitMatmuls();
       waitForMatmuls<1>();
-      pin(dq.terms);
+      pin(dq.terms[0]);
       float *sum =
           ownSums + (int64_t(place.head) * queryTiles + query / kQueries) * Plan::kQueryTile;
       if (isLastVisit<Plan>(sight, query, key)) {
         if (!first)
           dq.load(sum);
-        dq.round(headOf(call.dq, b, h), query, sight.queries, group, shape.scale);
+        scaleBy(dq.terms, shape.scale);
+        dq.round(headOf(call.dq, b, h), query, sight.queries);
+        if (call.sums) {
+          __syncthreads(); // both groups are done with dS
+          dq.storePartials(call.sums + h * D, sumsOf(shape).columns(),
+                           reinterpret_cast<float *>(tiles.ds), b, query, sight.queries);
+        }
       } else if (first) {
         dq.store(sum);
       } else {
@@ -415,6 +307,8 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
       storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, own, sight.keys);
       storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, own, sight.keys);
       fenceForMatmuls(); // of these tiles: keys and values will be copied here again
+      if (call.sums)
+        storeKeyPartials<Plan>(call, dk, dv, reinterpret_cast<float *>(tiles.ds), place);
       clear(dk[0]);
       clear(dv[0]);
       if (place.endsHead(all))

@@ -76,16 +76,16 @@ inline dim3 columnGrid(int64_t rows, int64_t width) {
 }
 
 /// sums += rows [threadIdx.y, parts) of partials, every kPartRows-th, in order; kAtOnce are loaded
-/// before the first is added.
+/// before the first is added. Rows are `pitch` apart.
 __device__ inline void addParts(float (&sums)[kPack], const float *partials, int64_t parts,
-                                int64_t width, int64_t first) {
+                                int64_t width, int64_t pitch, int64_t first) {
   constexpr int kAtOnce = 8;
   for (int64_t part = threadIdx.y; part < parts; part += kAtOnce * kPartRows) {
     Pack<float, kPack> x[kAtOnce];
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
       int64_t row = part + j * kPartRows;
-      loadBits(x[j], partials + row * width + first, row < parts ? width - first : 0);
+      loadBits(x[j], partials + row * pitch + first, row < parts ? width - first : 0);
     }
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j)
@@ -117,13 +117,13 @@ template <typename T, int kMost> struct PartialSumArrays {
   }
 };
 
-/// Each y[width] (+)= the sums of its partials[parts, width], divided, in a fixed order: kPartRows
-/// runs of every kPartRows-th part; a warp's runs in a butterfly; the warps' in order. Blocks of
+/// Each y[width] (+)= the sums of its partials[parts, width], in rows of `pitch`, divided, in a fixed order:
+/// kPartRows runs of every kPartRows-th part; a warp's runs in a butterfly; the warps' in order. Blocks of
 /// grid.y = n have the n-th array. Moves 4 * parts * width bytes per array.
 template <typename T, int kMost>
 __global__ void __launch_bounds__(kPartPacks *kPartRows)
     addPartials(PartialSumArrays<T, kMost> arrays, const float *partials, int64_t parts,
-                int64_t width, float divisor, Write write) {
+                int64_t width, int64_t pitch, float divisor, Write write) {
   constexpr int kWarps = kPartPacks * kPartRows / kWarp;
   __shared__ ColumnPack space[kWarps - 1][kPartPacks];
   FloatOrArray<T> y = arrays[blockIdx.y];
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kPartPacks *kPartRows)
   int64_t first = (int64_t(blockIdx.x) * kPartPacks + threadIdx.x) * kPack;
   float sums[kPack] = {};
   if (first < width)
-    addParts(sums, partials + blockIdx.y * parts * width, parts, width, first);
+    addParts(sums, partials + blockIdx.y * parts * pitch, parts, width, pitch, first);
   overWarp<Sum, kPartPacks>(sums);
   int warp = int(threadIdx.y) / (kWarp / kPartPacks);
   bool isFirst = int(threadIdx.y) % (kWarp / kPartPacks) == 0;
@@ -162,14 +162,14 @@ __global__ void __launch_bounds__(kPartPacks *kPartRows)
   y.storeAt(first, sums, width - first);
 }
 
-/// Adds partials[array, parts, width] to the arrays.
+/// Adds partials[array, parts, width] to the arrays; rows are `pitch` apart, or else `width`.
 template <typename T, int kMost>
 void launchAddPartials(const Stream &stream, const PartialSumArrays<T, kMost> &arrays,
                        const float *partials, int64_t parts, int64_t width, Write write,
-                       float divisor = 1.0f) {
+                       float divisor = 1.0f, int64_t pitch = 0) {
   dim3 grid(gridOf(ceilDiv(width, kPartPacks * kPack)).x, unsigned(arrays.count()));
   PARTITA_RT_LAUNCH((addPartials<T, kMost>), grid, dim3(kPartPacks, kPartRows), 0, stream, arrays,
-                    partials, parts, width, divisor, write);
+                    partials, parts, width, pitch ? pitch : width, divisor, write);
 }
 
 } // namespace partita_rt::cuda

@@ -92,6 +92,14 @@ template <typename T> struct ScoresOf {
 using Scores = ScoresOf<float>;
 using ConstScores = ScoresOf<const float>;
 
+/// Where the sums of rows of dq (over all queries of all sequences), dk and dv (over all keys) go: [heads, headDim],
+/// [heads / groups, headDim] and [heads / groups, valueDim]. They are the gradients of biases of the projections to q, k and
+/// v. Null ones are not computed.
+template <typename T> struct RowSumsOf {
+  FloatOr<T> dq = nullptr, dk = nullptr, dv = nullptr;
+  explicit operator bool() const { return bool(dq) || bool(dk) || bool(dv); }
+};
+
 /// out = softmax(scale * q k^T + bias, masked) v, its probabilities dropped, in tiles: the [sequence, keySequence] scores are
 /// never stored. logSumExp [batch, heads, sequence], relative to each query's base (attention_base.h), is saved for
 /// the backward pass; null: not saved. A query that sees no key gets zeros.
@@ -108,12 +116,13 @@ PARTITA_RT_ATTENTION_FORWARD(BFloat16)
 /// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
 /// workspace: attentionWorkspace floats. It begins with delta [batch, heads, sequence], the sums
 /// over d of dout * out; for 16-bit heads, the sums of dq of the heads that share keys follow.
+/// `sums` are those of the stored gradients (columnSum's), on a GPU's tensor cores of the gradients before rounding.
 #define PARTITA_RT_ATTENTION_BACKWARD(T)                                                           \
   void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
                          HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
                          HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,               \
                          const AttentionShape &shape, ScoresOf<const T> bias = {},                 \
-                         Scores dbias = {});
+                         Scores dbias = {}, RowSumsOf<T> sums = {});
 PARTITA_RT_ATTENTION_BACKWARD(float)
 PARTITA_RT_ATTENTION_BACKWARD(Half)
 PARTITA_RT_ATTENTION_BACKWARD(BFloat16)

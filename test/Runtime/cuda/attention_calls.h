@@ -5,6 +5,7 @@
 
 #include "attention_reference.h"
 #include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/attention_sums.cuh"
 #include "simulated.h"
 
 #include <utility>
@@ -38,7 +39,7 @@ template <typename T> struct Call {
   int64_t qWidth = a.heads * a.headDim, kWidth = kvHeads * a.headDim, vWidth = kvHeads * a.valueDim,
           outWidth = a.heads * a.valueDim;
   Tensor<T> q, k, v, dout, out, dq, dk, dv;
-  Tensor<float> lse, workspace;
+  Tensor<float> lse, workspace, partials, dqSums, dkSums, dvSums;
 
   Call(const AttentionShape &shape, int64_t offset = 0)
       : a(shape), q(randomExact<T>(a.batch * a.sequence * qWidth, "q"), offset),
@@ -47,7 +48,8 @@ template <typename T> struct Call {
         dout(randomExact<T>(a.batch * a.sequence * outWidth, "dout"), offset),
         out(a.batch * a.sequence * outWidth, offset), dq(a.batch * a.sequence * qWidth, offset),
         dk(a.batch * a.keySequence * kWidth, offset), dv(a.batch * a.keySequence * vWidth, offset),
-        lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)) {}
+        lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)),
+        partials(sumsOf(a).scratch() / 4), dqSums(qWidth), dkSums(kWidth), dvSums(vWidth) {}
 
   template <typename P> static HeadsOf<P> of(P *data, int64_t rows, int64_t width, int64_t dim) {
     return {data, rows * width, width, dim};
@@ -57,6 +59,12 @@ template <typename T> struct Call {
   HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
   HeadsOf<T> outHeads() { return of(out.data(), a.sequence, outWidth, a.valueDim); }
 
+  bool backwardByHeads(const Stream &stream, const MmaBackward<T> &call) {
+    int64_t blocks = (a.batch * kvHeads + 1) / 2;
+    Tensor<float> sums(
+        Floats(size_t(blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>))), NAN));
+    return attentionBackwardByHeads(stream, call, sums.data(), blocks) && sums.marginsKept();
+  }
   /// Returns false if the kernels do not support this call.
   bool forward(By by) {
     SimulatedStream stream;
@@ -70,7 +78,7 @@ template <typename T> struct Call {
     return true;
   }
   bool backward(By by) {
-    SimulatedStream stream;
+    SimulatedStream stream(by == By::Any ? sumsOf(a).scratch() : 0);
     HeadsOf<T> dqHeads = of(dq.data(), a.sequence, qWidth, a.headDim);
     HeadsOf<T> dkHeads = of(dk.data(), a.keySequence, kWidth, a.headDim);
     HeadsOf<T> dvHeads = of(dv.data(), a.keySequence, vWidth, a.valueDim);
@@ -78,19 +86,21 @@ template <typename T> struct Call {
     HeadsOf<const T> from = of(out.in(), a.sequence, outWidth, a.valueDim);
     MmaBackward<T> call{dqHeads,  dkHeads,  dvHeads,  workspace.data(), doutHeads, from,
                         lse.in(), qHeads(), kHeads(), vHeads(),         a};
-    if (by == By::Wgmma)
-      return attentionBackwardByTiles(stream, call);
-    if (by == By::Heads) {
-      int64_t blocks = (a.batch * kvHeads + 1) / 2;
-      Tensor<float> sums(
-          Floats(size_t(blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>))), NAN));
-      return attentionBackwardByHeads(stream, call, sums.data(), blocks) && sums.marginsKept();
-    }
-    if (by == By::Mma)
-      attentionBackwardMma(stream, call);
-    else
+    RowSumsOf<T> sums{dqSums.data(), dkSums.data(), dvSums.data()};
+    if (by == By::Any) {
       attentionBackward(stream, dqHeads, dkHeads, dvHeads, workspace.data(), doutHeads, from,
-                        lse.in(), qHeads(), kHeads(), vHeads(), a);
+                        lse.in(), qHeads(), kHeads(), vHeads(), a, {}, {}, sums);
+      return true;
+    }
+    if constexpr (sizeof(T) == 2) {
+      call.sums = partials.data();
+      if (by == By::Mma)
+        attentionBackwardMma(stream, call);
+      else if (by == By::Heads ? !backwardByHeads(stream, call)
+                               : !attentionBackwardByTiles(stream, call))
+        return false;
+      addPartialRowSums(stream, sums, partials.in(), a);
+    }
     return true;
   }
 };
@@ -125,6 +135,22 @@ template <typename T> void checkForward(const Case &c, By by, int64_t offset) {
   });
 }
 
+/// Expects sums of the rows of a gradient before rounding: of those after rounding, within all their roundings.
+template <typename T>
+void expectSums(const Tensor<float> &sums, const Tensor<T> &gradient, const char *what) {
+  Floats rows = gradient.floats(), actual = sums.floats();
+  std::vector<double> sum(actual.size()), magnitude(actual.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    sum[i % sum.size()] += rows[i];
+    magnitude[i % sum.size()] += std::fabs(rows[i]);
+  }
+  for (size_t i = 0; i < sum.size(); ++i)
+    EXPECT_LE(std::fabs(actual[i] - sum[i]),
+              kRounding<T> * magnitude[i] + 1e-4 * std::max(1.0, magnitude[i]))
+        << what << " " << i;
+  EXPECT_TRUE(sums.marginsKept());
+}
+
 template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
   SCOPED_TRACE(c.what);
   Call<T> call(c.shape);
@@ -136,7 +162,10 @@ template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
   EXPECT_LE(wanted.dk.excess(call.dk.floats(), kRounding<T>, 1e-4), 0.0);
   EXPECT_LE(wanted.dv.excess(call.dv.floats(), kRounding<T>, 1e-4), 0.0);
   EXPECT_TRUE(call.dq.marginsKept() && call.dk.marginsKept() && call.dv.marginsKept() &&
-              call.workspace.marginsKept());
+              call.workspace.marginsKept() && call.partials.marginsKept());
+  expectSums(call.dqSums, call.dq, "dq");
+  expectSums(call.dkSums, call.dk, "dk");
+  expectSums(call.dvSums, call.dv, "dv");
   inOrders<T>(offset, [&](int64_t offset) {
     Call<T> again(c.shape, offset);
     std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
@@ -145,14 +174,17 @@ template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
     EXPECT_BITS(again.dq, call.dq.floats());
     EXPECT_BITS(again.dk, call.dk.floats());
     EXPECT_BITS(again.dv, call.dv.floats());
+    EXPECT_BITS(again.dqSums, call.dqSums.floats());
+    EXPECT_BITS(again.dkSums, call.dkSums.floats());
+    EXPECT_BITS(again.dvSums, call.dvSums.floats());
   });
 }
 
 /// Keys and values of the first of two documents are not a number: 0 times one would be none either.
-/// Tiles are of at most 128 rows.
-template <typename T> void checkOthersAreNotRead(By by, int64_t dim) {
+/// Tiles are of at most 128 rows. Without a causal mask, queries of a document see the later ones.
+template <typename T> void checkOthersAreNotRead(By by, int64_t dim, bool causal) {
   constexpr int64_t s = 384, rest = 256; // of the second document
-  AttentionShape a = shapeOf(1, 1, s, s, dim, true);
+  AttentionShape a = shapeOf(1, 1, s, s, dim, causal);
   std::vector<int32_t> firsts(size_t(s), 0);
   std::fill(firsts.end() - rest, firsts.end(), int32_t(s - rest));
   a.firstKeys = firsts.data();
@@ -168,6 +200,8 @@ template <typename T> void checkOthersAreNotRead(By by, int64_t dim) {
   EXPECT_TRUE(std::isnan(call.out.floats()[0]));
   EXPECT_EQ(last(call.out), last(clean.out));
   EXPECT_EQ(last(call.dq), last(clean.dq));
+  if (!causal) // gradients of the later keys are of queries that are not a number
+    return;
   EXPECT_EQ(last(call.dk), last(clean.dk));
   EXPECT_EQ(last(call.dv), last(clean.dv));
 }

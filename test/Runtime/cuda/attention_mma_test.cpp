@@ -71,8 +71,10 @@ TYPED_TEST(AttentionOnTensorCores, Backward) {
 }
 
 TYPED_TEST(AttentionOnTensorCores, TilesOfOtherDocumentsAreNotRead) {
-  checkOthersAreNotRead<TypeParam>(By::Mma, 64);
-  checkOthersAreNotRead<TypeParam>(By::Mma, 128);
+  for (bool causal : {true, false})
+    checkOthersAreNotRead<TypeParam>(By::Mma, 64, causal);
+  for (bool causal : {true, false})
+    checkOthersAreNotRead<TypeParam>(By::Mma, 128, causal);
 }
 
 /// Heads in a packed projection, with q, k and v side by side, give the same bits as unpacked ones.

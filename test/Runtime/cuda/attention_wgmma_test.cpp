@@ -75,6 +75,9 @@ template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t 
   EXPECT_BITS(any.dq, wanted.dq.floats());
   EXPECT_BITS(any.dk, wanted.dk.floats());
   EXPECT_BITS(any.dv, wanted.dv.floats());
+  EXPECT_BITS(any.dqSums, wanted.dqSums.floats());
+  EXPECT_BITS(any.dkSums, wanted.dkSums.floats());
+  EXPECT_BITS(any.dvSums, wanted.dvSums.floats());
 }
 
 int64_t blocksOf(int64_t batch, int64_t heads, int64_t sequence, int64_t dim, int64_t groups = 1) {
@@ -101,10 +104,10 @@ TYPED_TEST(AttentionByWarpGroups, ByHeadsWhereTheyFillTheGpu) {
 }
 
 TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
-  for (By by : {By::Wgmma, By::Heads}) {
-    checkOthersAreNotRead<TypeParam>(by, 64);
-    checkOthersAreNotRead<TypeParam>(by, 128);
-  }
+  for (By by : {By::Wgmma, By::Heads})
+    for (int64_t dim : {64, 128})
+      for (bool causal : {true, false})
+        checkOthersAreNotRead<TypeParam>(by, dim, causal);
 }
 
 TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {

@@ -90,11 +90,11 @@ template <typename T> struct Call {
     const T *in = qkv.data;
     attentionForward(stream, plain(out.data), lse.data, part(in, 0), part(in, 1), part(in, 2), a);
   }
-  void backward(const Stream &stream) const {
+  void backward(const Stream &stream, const RowSumsOf<T> &sums = {}) const {
     const T *in = qkv.data, *outIn = out.data, *doutIn = dout.data;
     attentionBackward(stream, part(dqkv.data, 0), part(dqkv.data, 1), part(dqkv.data, 2),
                       workspace.data, plain(doutIn), plain(outIn), lse.data, part(in, 0),
-                      part(in, 1), part(in, 2), a);
+                      part(in, 1), part(in, 2), a, {}, {}, sums);
   }
 };
 
@@ -128,6 +128,33 @@ protected:
 };
 template <typename T> class FusedResults : public FusedCalls {};
 TYPED_TEST_SUITE(FusedResults, NarrowTypes);
+
+TYPED_TEST(FusedResults, HaveSumsOfRows) {
+  using T = TypeParam;
+  Call<T> call(shapeOf(2, 4, 40, 40, 32, true, 2));
+  std::vector<int64_t> widths{call.q, call.k, call.v};
+  OnDevice<float> sums(Floats(size_t(call.q + call.k + call.v), NAN));
+  FusedStream stream;
+  const AttentionShape &a = call.a;
+  AttentionSums sizes{a.batch, a.heads, a.sequence, a.keySequence, a.headDim, a.valueDim, a.groups};
+  std::vector<unsigned char> space(size_t(sizes.scratch()));
+  OnDevice<unsigned char> scratch(space);
+  stream.scratch = scratch.data;
+  stream.scratchBytes = sizes.scratch();
+  call.forward(stream);
+  call.backward(stream, {sums.data, sums.data + call.q, sums.data + call.q + call.k});
+  stream.wait();
+  Floats actual = sums.values();
+  int64_t first = 0;
+  for (int i = 0; i < 3; first += widths[size_t(i++)]) {
+    Floats rows = call.gradient(i);
+    std::vector<double> wanted(size_t(widths[size_t(i)]), 0.0);
+    for (size_t at = 0; at < rows.size(); ++at)
+      wanted[at % wanted.size()] += rows[at];
+    for (size_t at = 0; at < wanted.size(); ++at)
+      EXPECT_NEAR(actual[size_t(first) + at], wanted[at], 1e-4) << i << " " << at;
+  }
+}
 
 TYPED_TEST(FusedResults, AreAttention) {
   using T = TypeParam;

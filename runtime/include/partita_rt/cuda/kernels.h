@@ -154,6 +154,7 @@ void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64
 /// Heads of at most 256 elements. 16-bit heads of at most 128 are multiplied on tensor cores if the
 /// scale is positive, with float sums: probabilities, and in the backward pass gradients of scores,
 /// are rounded to T, each once, before they are multiplied with rows.
+/// Scratch of attentionBackward with `sums`: AttentionSums::scratch.
 #define PARTITA_RT_ATTENTION(T)                                                                    \
   void attentionForward(const Stream &stream, HeadsOf<T> out, float *logSumExp,                    \
                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                \
@@ -162,7 +163,7 @@ void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64
                          float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,            \
                          const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
                          HeadsOf<const T> v, const AttentionShape &shape,                          \
-                         ScoresOf<const T> bias = {}, Scores dbias = {});                          \
+                         ScoresOf<const T> bias = {}, Scores dbias = {}, RowSumsOf<T> sums = {});  \
   void attentionStep(const Stream &stream, HeadsOf<float> out, float *logSumExp,                   \
                      HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                   \
                      const AttentionShape &shape, ScoresOf<const T> bias, bool continues);         \

@@ -83,6 +83,29 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width, int64_t array
   return arrays * parts * width * 4;
 }
 
+/// The sums of rows that attentionBackward computes (RowSumsOf). Its kernels leave partial sums in scratch memory, float
+/// [partials, columns]: columns are those of dq, of dk and of dv, one after another; partial i has the sums over
+/// kAttentionSumRows queries, or keys, of one sequence, the n-th of sequence b if i = b * ceilDiv(positions,
+/// kAttentionSumRows) + n. The members are those of AttentionShape.
+constexpr int kAttentionSumRows = 64;
+struct AttentionSums {
+  int64_t batch, heads, sequence, keySequence, headDim, valueDim, groups;
+  PARTITA_RT_HOST_DEVICE constexpr int64_t keyColumn() const { return heads * headDim; }
+  PARTITA_RT_HOST_DEVICE constexpr int64_t valueColumn() const {
+    return keyColumn() + heads / groups * headDim;
+  }
+  PARTITA_RT_HOST_DEVICE constexpr int64_t columns() const {
+    return valueColumn() + heads / groups * valueDim;
+  }
+  /// positions: `sequence` or `keySequence`.
+  PARTITA_RT_HOST_DEVICE constexpr int64_t partials(int64_t positions) const {
+    return batch * ceilDiv(positions, kAttentionSumRows);
+  }
+  constexpr int64_t scratch() const {
+    return most(partials(sequence), partials(keySequence)) * columns() * 4;
+  }
+};
+
 /// Elements per block of squareSum, as on the CPU.
 constexpr int64_t kSquareSumBlock = 4096;
 /// Scratch of squareSum for n elements.
