@@ -215,7 +215,7 @@ class System:
 SYSTEMS = {  # within a case, the most important first
     "ours": System(ours, "Partita", "ours", 60),
     "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "fp8", 60, largest_only=True),
-    "llmc": System(measure_llmc, "llm.c", "llmc", 60, llmc.build, 120),
+    "llmc": System(measure_llmc, "llm.c", "llmc", 90, llmc.build, 120),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
