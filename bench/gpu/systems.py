@@ -41,10 +41,11 @@ class Bench:
         self.pack, self.build, self.nvcc, self.architecture, self.steps = pack, build, nvcc, architecture, steps
         self.build.mkdir(parents=True, exist_ok=True)
         self.llmc_sources = llmc_sources or pack / "llm.c"
-        self.cublas, _, self.cudnn = installed.find(nvcc)
+        self.cublas, nccl, self.cudnn = installed.find(nvcc)
         self.end = time.monotonic() + seconds
         # The packed folder, which test/gpu/run has unpacked.
         self.prebuilt = prebuilt.is_for(pack, architecture)
+        self.versions = installed.versions(prebuilt.compiler(pack, architecture) or installed.nvcc_version(nvcc), self.cublas, nccl, self.cudnn)
         self.built = {}  # build results, or errors, by build function
         self.build_seconds = 0.0
 
@@ -202,26 +203,32 @@ def gemm(bench, case, batch):
     return {**json.loads(done.output.strip().splitlines()[-1]), "name": "matmuls alone, tuned"}
 
 
+OURS = ("revision", "nvcc", "cuBLASLt", "NCCL", "cuDNN")
+LLMC = ("llm.c's options", "nvcc", "cuBLASLt", "cuDNN")
+PYTORCH = ("PyTorch", "cuBLASLt", "cuDNN")  # it may load the wheels that are found here
+VERSIONS = {*OURS, *LLMC, *PYTORCH}
+
+
 class System:
     """A line of each case: its function, its name in the table until it reports its own, the name in --systems, the
-    estimated seconds of a measurement, what is built for it and in how many seconds, and whether only the largest batch
-    is measured."""
+    estimated seconds of a measurement, what is built for it and in how many seconds, whether only the largest batch
+    is measured, and the versions on which it depends, beside those of the GPU and its driver."""
 
-    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False):
+    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False, versions=OURS):
         self.measure, self.title, self.family, self.seconds = measure, title, family, seconds
-        self.build, self.build_seconds, self.largest_only = build, build_seconds, largest_only
+        self.build, self.build_seconds, self.largest_only, self.versions = build, build_seconds, largest_only, versions
 
 
 SYSTEMS = {  # within a case, the most important first
     "ours": System(ours, "Partita", "ours", 60),
     "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "fp8", 60, largest_only=True),
-    "llmc": System(measure_llmc, "llm.c", "llmc", 90, llmc.build, 120),
-    "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
-    "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
+    "llmc": System(measure_llmc, "llm.c", "llmc", 90, llmc.build, 120, versions=LLMC),
+    "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90, versions=PYTORCH),
+    "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90, versions=PYTORCH),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
                              largest_only=True),
     "ours_cudnn": System(lambda *of: ours(*of, environment={"PARTITA_RT_ATTENTION": "nondeterministic"}),
                          "Partita, cuDNN's attention, nondeterministic", "cudnn", 60, largest_only=True),
-    "gemm": System(gemm, "matmuls alone", "gemm", 30, build_gemm, 60),
+    "gemm": System(gemm, "matmuls alone", "gemm", 30, build_gemm, 60, versions=("revision", "nvcc", "cuBLASLt")),
 }
 FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))

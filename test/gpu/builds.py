@@ -22,6 +22,7 @@ class Pack:
         self.end = time.monotonic() + seconds - END if seconds else None
         self.build_seconds = LIMITS["build"]  # of one make
         self.prebuilt = prebuilt.unpack(self)
+        self.versions = installed.versions(prebuilt.compiler(folder, architecture) or installed.nvcc_version(nvcc), self.cublas, self.nccl, self.cudnn)
 
     def left(self):
         return self.end - time.monotonic() if self.end else float("inf")

@@ -102,21 +102,35 @@ def find(nvcc):
             Library("cuDNN", "CUDNN", "cudnn_graph.h", "libcudnn.so", nvcc, linked=False))
 
 
-def torch_line():
+def torch_version():
     try:
         return importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:
-        return "not installed for this python3: its lines of bench will say so"
+        return ""
+
+
+def nvcc_version(nvcc):
+    """As 13.0.88, or nothing."""
+    told = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    found = re.search(r"release [\d.]+(?:, V([\d.]+))?", told)
+    return found[1] or found[0].removeprefix("release ") if found else ""
+
+
+def versions(nvcc, cublas, nccl, cudnn):
+    """Of what a result depends on, beside the GPU, its driver and our revision. nvcc: the version that compiles, or has compiled,
+    the programs."""
+    libraries = {"cuBLASLt": cublas, "NCCL": nccl, "cuDNN": cudnn}
+    return {"nvcc": nvcc or "unknown",
+            **{name: (each.version or "unknown") if each.there else "none" for name, each in libraries.items()}}
 
 
 def lines(nvcc, cublas, nccl, cudnn):
     """(name, what was found) of all that a run needs or compares with."""
-    told = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
-    release = re.search(r"release [^\n]*", told)
+    version = nvcc_version(nvcc)
     driver = gpu.query_gpu(["driver_version", "name"]) or {}
-    return [("nvcc", f"{nvcc}, {release[0] if release else 'of an unknown version'}"),
+    return [("nvcc", f"{nvcc}, {version or 'of an unknown version'}"),
             ("driver", ", ".join(driver.values()) or "not found"),
             ("cuBLASLt", cublas.line("no program can be built; pip install nvidia-cublas, or set CUBLAS_HOME")),
             ("NCCL", nccl.line("no program can be built; pip install nvidia-nccl-cu13, or set NCCL_HOME")),
             ("cuDNN", cudnn.line("attention is our own kernels'; pip install nvidia-cudnn-cu13, or set CUDNN_HOME")),
-            ("PyTorch", torch_line())]
+            ("PyTorch", torch_version() or "not installed for this python3: its lines of bench will say so")]

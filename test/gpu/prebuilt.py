@@ -54,6 +54,11 @@ def is_for(folder, architecture):
     return (folder / ARCHIVE).exists() and json.loads((folder / "pack.json").read_text()).get("compiled") == architecture
 
 
+def compiler(folder, architecture):
+    """The version of nvcc that has compiled what is packed for such a GPU; nothing if nothing is."""
+    return json.loads((folder / "pack.json").read_text()).get("nvcc", "") if is_for(folder, architecture) else ""
+
+
 def unpack(pack):
     """Puts all of it where it would be built. False: it is for no such GPU."""
     if not is_for(pack.folder, pack.architecture):

@@ -44,20 +44,25 @@ class Table:
     def __init__(self, build, out, revision):
         self.build, self.out, self.revision = build, out, revision
         self.path = build / "results.json"
-        self.rows, self.device, self.finished, self.before = [], {}, False, {}
+        self.rows, self.device, self.versions, self.finished, self.before = [], {}, {}, False, {}
 
-    def keep(self, conditions):
-        """What passed in an earlier run of the same revision, on the same GPU with the same driver, need not run again; what was
-        measured anywhere else is no result of this one. Returns whether the GPU and the driver are the same, or nothing was kept."""
-        self.device = dict(conditions)
+    def keep(self, state, versions):
+        """What passed in an earlier run of the same revision, on the same GPU with the same driver, compiler and libraries, need
+        not run again; what was measured with others is no result of this one. Returns whether the GPU and the driver are the
+        same, or nothing was kept."""
+        self.device, self.versions = dict(state), dict(versions)
         if not self.path.exists():
             return True
         text = json.loads(self.path.read_text())
-        same_gpu = all(text["device"].get(key) == conditions.get(key) for key in ("name", "driver_version"))
-        if same_gpu and text["revision"] == self.revision:
-            self.before = {row["name"]: row for row in text["rows"] if row["result"] == "passed"}
+        other = [word for word, key in (("GPU", "name"), ("driver", "driver_version")) if text["device"].get(key) != state.get(key)]
+        same_gpu = not other
+        before = text.get("versions", {})
+        other += [name for name in versions if before.get(name) != versions[name]]
+        other += ["revision"] if text["revision"] != self.revision else []
+        if other:
+            print(f"{self.path}: of another {' and '.join(other)}, not kept", flush=True)
         else:
-            print(f"{self.path}: of another {'revision' if same_gpu else 'GPU or driver'}, not kept", flush=True)
+            self.before = {row["name"]: row for row in text["rows"] if row["result"] == "passed"}
         return same_gpu
 
     def has_passed(self, name):
@@ -82,7 +87,7 @@ class Table:
         rows = self.rows + [row for name, row in self.before.items() if name not in names]
         gpu.write_atomically(self.path, json.dumps({
             "date": datetime.datetime.now().isoformat(timespec="seconds"), "revision": self.revision,
-            "finished": self.finished, "device": self.device, "rows": rows}, indent=1))
+            "finished": self.finished, "device": self.device, "versions": self.versions, "rows": rows}, indent=1))
         pack_results(self.build, self.out)
 
     def failed(self):

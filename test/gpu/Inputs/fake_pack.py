@@ -20,6 +20,7 @@ echo "$answer"
 
 # Whatever it compiles prints what gemm_ceiling prints.
 NVCC = """#!/bin/sh
+[ "$1" = --version ] && echo "Cuda compilation tools, release 13.0, V${FAKE_NVCC:-13.0.88}" && exit
 while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done
 echo "#!/bin/sh" > $out
 echo "echo '{\\"milliseconds\\": 1.0, \\"tokens_per_second\\": 4000, \\"tflops\\": 1.0}'" >> $out
