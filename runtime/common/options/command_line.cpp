@@ -431,7 +431,8 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
   }
   if (options.tune) {
     if (given.count("--init"))
-      fail("--tune takes no --init: values do not change the speed of a matmul");
+      fail(
+          "--tune takes no --init: it draws weights itself, because matmuls of zeros would run faster than those of training");
     options.init = InitFrom::Seed; // needs no file
   }
   if (!options.help && !options.version) {
