@@ -64,6 +64,24 @@ TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
   EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
 }
 
+/// Slow ones take part in the round that loads kernels and in two that are timed, of five matmuls
+/// each; the fastest in all rounds.
+TEST_F(Tuning, SlowOnesAreLeftOutOfLaterRounds) {
+  constexpr int64_t kMatmuls = 5, kRounds = 6;
+  MatmulsStream stream;
+  simulated::slowDown(simulated::kAligned, 10000);
+  simulated::slowDown(simulated::kAnywhere, 10000);
+  stream.made.beginRecording();
+  make(stream);
+  ASSERT_EQ(cudaStreamSynchronize(stream.handle), cudaSuccess);
+  int64_t fast = 0, slow = 0;
+  slow = counted(simulated::kAnywhere, [&] {
+    fast = counted(simulated::kSplit, [&] { stream.made.tuneRecorded(stream, kRounds); });
+  });
+  EXPECT_EQ(fast, (1 + kRounds) * kMatmuls);
+  EXPECT_EQ(slow, (1 + 2) * kMatmuls);
+}
+
 /// Sums of operands exist with the slow ones alone.
 TEST_F(Tuning, ApartWhereThatIsFaster) {
   const int64_t m = 16, n = 8, k = 24;
