@@ -56,14 +56,19 @@ template <size_t n, size_t m> Program programOf(const Axis (&mesh)[n], const Gro
 constexpr Axis kTwo[] = {{"dp", 2}};
 constexpr Group kGroupsOfTwo[] = {{"dp", {0}}};
 
-inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
+inline cudaGraph_t captureGraph(const GpuRank &gpu, const std::function<void()> &body) {
   cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
   checkCuda(cudaStreamBeginCapture(gpu.device.stream.handle, cudaStreamCaptureModeThreadLocal),
             "capture");
   body();
   joinSideStreams(gpu.device);
   checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
+  return graph;
+}
+
+inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
+  cudaGraph_t graph = captureGraph(gpu, body);
+  cudaGraphExec_t executable = nullptr;
   checkCuda(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),
             "instantiate");
   cudaGraphDestroy(graph);
