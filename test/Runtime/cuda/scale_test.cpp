@@ -148,6 +148,64 @@ TEST(Scale, Embedding) {
   expectSame(y.data + before, tail.data, kTail * kWidth);
 }
 
+/// The last tokens are those of a row each; all others are one token's.
+TEST(Scale, EmbeddingBackward) {
+  const int64_t rows = kElements / kWidth + kTail, before = (rows - kTail) * kWidth, table = 20;
+  SimulatedStream stream(rowSumScratch(rows, kWidth));
+  Large<BFloat16> dy(rows * kWidth), dtable(table * kWidth);
+  Large<int64_t> ids(rows);
+  NEEDS(dy.data, dtable.data, ids.data);
+  draw(stream, dy.data, rows * kWidth);
+  fill<int64_t>(stream, ids.data, 3, rows);
+  iota<int64_t>(stream, ids.data + rows - kTail, table - kTail, 1, kTail);
+  embeddingBackward<BFloat16, BFloat16, int64_t>(stream, dtable.data, dy.data, ids.data, rows,
+                                                 kWidth, TokenRowsAt{table});
+  expectSame(dtable.data + (table - kTail) * kWidth, dy.data + before, kTail * kWidth);
+}
+
+TEST(Scale, Convert) {
+  SimulatedStream stream;
+  const int64_t rows = kElements / kWidth + kTail, n = rows * kWidth, before = n - kTail * kWidth;
+  Large<BFloat16> x(n), again(n);
+  Large<float> y(n), tail(kTail * kWidth);
+  NEEDS(x.data, again.data, y.data, tail.data);
+  draw(stream, x.data, n);
+  convert<float, BFloat16>(stream, y.data, x.data, n);
+  convert<float, BFloat16>(stream, tail.data, x.data + before, kTail * kWidth);
+  expectSame(y.data + before, tail.data, kTail * kWidth);
+  convert<BFloat16, float>(stream, again.data, y.data, n);
+  expectSame(again.data + before, x.data + before, kTail * kWidth);
+}
+
+TEST(Scale, Dropout) {
+  SimulatedStream stream;
+  const int64_t rows = kElements / kWidth + kTail, before = (rows - kTail) * kWidth;
+  Large<BFloat16> x(rows * kWidth), y(rows * kWidth), tail(kTail * kWidth);
+  NEEDS(x.data, y.data, tail.data);
+  draw(stream, x.data, rows * kWidth);
+  const Shape full{rows, kWidth};
+  const DropoutAt half{0.5, 3, 42};
+  dropout<BFloat16>(stream, y.data, x.data, full, full, half, 0);
+  dropout<BFloat16>(stream, tail.data, x.data + before, {kTail, kWidth}, full, half, before);
+  expectSame(y.data + before, tail.data, kTail * kWidth);
+}
+
+/// Part of each row; the transpose, and back.
+TEST(Scale, Copies) {
+  SimulatedStream stream;
+  const int64_t rows = kElements / kWidth + kTail, before = (rows - kTail) * kWidth;
+  const int64_t part = kWidth - 8;
+  Large<BFloat16> x(rows * kWidth), y(rows * kWidth), z(rows * kWidth), tail(kTail * part);
+  NEEDS(x.data, y.data, z.data, tail.data);
+  draw(stream, x.data, rows * kWidth);
+  copyRows<BFloat16>(stream, y.data, part, x.data, kWidth, rows, part);
+  copyRows<BFloat16>(stream, tail.data, part, x.data + before, kWidth, kTail, part);
+  expectSame(y.data + (rows - kTail) * part, tail.data, kTail * part);
+  stridedCopy(stream, y.data, {1, rows}, x.data, {kWidth, 1}, {rows, kWidth}, 2);
+  stridedCopy(stream, z.data, {kWidth, 1}, y.data, {1, rows}, {rows, kWidth}, 2);
+  expectSame(z.data + before, x.data + before, kTail * kWidth);
+}
+
 /// The last sequence, with queries, keys and values side by side.
 TEST(Scale, Attention) {
   SimulatedStream stream;
