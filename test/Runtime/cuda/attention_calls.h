@@ -180,17 +180,14 @@ template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
   });
 }
 
-/// Keys and values of the first of two documents are not a number: 0 times one would be none either.
-/// Tiles are of at most 128 rows. Without a causal mask, queries of a document see the later ones.
-template <typename T> void checkOthersAreNotRead(By by, int64_t dim, bool causal) {
-  constexpr int64_t s = 384, rest = 256; // of the second document
-  AttentionShape a = shapeOf(1, 1, s, s, dim, causal);
-  std::vector<int32_t> firsts(size_t(s), 0);
-  std::fill(firsts.end() - rest, firsts.end(), int32_t(s - rest));
-  a.firstKeys = firsts.data();
+/// The first `others` keys and values are not a number: 0 times one would be none either. The last
+/// `rest` queries, none of which sees these keys, and their gradients must not change.
+template <typename T>
+void checkAreNotRead(By by, const AttentionShape &a, int64_t others, int64_t rest) {
+  const int64_t dim = a.headDim;
   Call<T> clean(a), call(a);
-  std::fill_n(call.k.data(), (s - rest) * dim, T(NAN));
-  std::fill_n(call.v.data(), (s - rest) * dim, T(NAN));
+  std::fill_n(call.k.data(), others * dim, T(NAN));
+  std::fill_n(call.v.data(), others * dim, T(NAN));
   for (Call<T> *each : {&clean, &call})
     ASSERT_TRUE(each->forward(by) && each->backward(by));
   auto last = [&](const Tensor<T> &x) {
@@ -200,10 +197,29 @@ template <typename T> void checkOthersAreNotRead(By by, int64_t dim, bool causal
   EXPECT_TRUE(std::isnan(call.out.floats()[0]));
   EXPECT_EQ(last(call.out), last(clean.out));
   EXPECT_EQ(last(call.dq), last(clean.dq));
-  if (!causal) // gradients of the later keys are of queries that are not a number
+  if (!a.causal) // gradients of the later keys are of queries that are not a number
     return;
   EXPECT_EQ(last(call.dk), last(clean.dk));
   EXPECT_EQ(last(call.dv), last(clean.dv));
+}
+
+/// Keys of the first of two documents. Tiles are of at most 128 rows. Without a causal mask, queries of a document
+/// see the later ones.
+template <typename T> void checkOthersAreNotRead(By by, int64_t dim, bool causal) {
+  constexpr int64_t s = 384, rest = 256; // of the second document
+  AttentionShape a = shapeOf(1, 1, s, s, dim, causal);
+  std::vector<int32_t> firsts(size_t(s), 0);
+  std::fill(firsts.end() - rest, firsts.end(), int32_t(s - rest));
+  a.firstKeys = firsts.data();
+  checkAreNotRead<T>(by, a, s - rest, rest);
+}
+
+/// Keys outside of the last queries' windows; with the wider one, query 256 sees keys from 128 on.
+template <typename T> void checkOutsideOfWindowsIsNotRead(By by, int64_t dim) {
+  for (int64_t window : {34, 129}) {
+    SCOPED_TRACE(window);
+    checkAreNotRead<T>(by, shapeOf(1, 1, 384, 384, dim, true, 1, 0, window), 128, 128);
+  }
 }
 
 } // namespace partita_rt::cuda

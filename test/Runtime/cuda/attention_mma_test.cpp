@@ -77,6 +77,11 @@ TYPED_TEST(AttentionOnTensorCores, TilesOfOtherDocumentsAreNotRead) {
     checkOthersAreNotRead<TypeParam>(By::Mma, 128, causal);
 }
 
+TYPED_TEST(AttentionOnTensorCores, TilesOutsideOfWindowsAreNotRead) {
+  checkOutsideOfWindowsIsNotRead<TypeParam>(By::Mma, 64);
+  checkOutsideOfWindowsIsNotRead<TypeParam>(By::Mma, 128);
+}
+
 /// Heads in a packed projection, with q, k and v side by side, give the same bits as unpacked ones.
 template <typename T> void checkPacked(int64_t dim) {
   SCOPED_TRACE(dim);

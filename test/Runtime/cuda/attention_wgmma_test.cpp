@@ -110,6 +110,12 @@ TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
         checkOthersAreNotRead<TypeParam>(by, dim, causal);
 }
 
+TYPED_TEST(AttentionByWarpGroups, TilesOutsideOfWindowsAreNotRead) {
+  for (By by : {By::Wgmma, By::Heads})
+    for (int64_t dim : {64, 128})
+      checkOutsideOfWindowsIsNotRead<TypeParam>(by, dim);
+}
+
 TYPED_TEST(AttentionByWarpGroups, TakesAlignedHeadsOf64And128) {
   using T = TypeParam;
   expectBy<T>(By::Wgmma, shapeOf(1, 2, 70, 70, 64, true), 0);
