@@ -22,14 +22,17 @@ template <typename T> void set(Operands &o, cublasLtMatmulDescAttributes_t attri
             CUBLAS_STATUS_SUCCESS);
 }
 
-constexpr int64_t kLeading = 8; // more than the rows of all of them
+constexpr int64_t kLeading = 8;     // more than the rows of all of them
+constexpr int64_t kTransposed = 24; // more than a transposed B's
 
-Operands made(int64_t m, int64_t n, int64_t k) {
+Operands made(int64_t m, int64_t n, int64_t k, bool transposesB = false) {
   constexpr cudaDataType type = CUDA_R_32F;
   Operands o{};
   EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.a, type, uint64_t(m), uint64_t(k), kLeading),
             CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.b, type, uint64_t(k), uint64_t(n), kLeading),
+  EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.b, type, uint64_t(transposesB ? n : k),
+                                       uint64_t(transposesB ? k : n),
+                                       transposesB ? kTransposed : kLeading),
             CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cublasLtMatrixLayoutCreate(&o.c, type, uint64_t(m), uint64_t(n), kLeading),
             CUBLAS_STATUS_SUCCESS);
@@ -37,6 +40,7 @@ Operands made(int64_t m, int64_t n, int64_t k) {
             CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cublasLtMatmulDescCreate(&o.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
             CUBLAS_STATUS_SUCCESS);
+  set(o, CUBLASLT_MATMUL_DESC_TRANSB, int32_t(transposesB ? CUBLAS_OP_T : CUBLAS_OP_N));
   return o;
 }
 
@@ -79,7 +83,7 @@ void expectTheSame(cublasLtEpilogue_t epilogue, int64_t n, bool apart) {
   const int64_t m = 5, k = 7;
   cublasLtHandle_t handle;
   ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
-  Operands o = made(m, n, k);
+  Operands o = made(m, n, k, epilogue == CUBLASLT_EPILOGUE_BGRADB);
   set(o, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogue));
   set(o, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, kLeading);
   cublasLtMatmulPreference_t preference;
@@ -92,7 +96,7 @@ void expectTheSame(cublasLtEpilogue_t epilogue, int64_t n, bool apart) {
   Floats results[2];
   for (bool copied : {false, true}) {
     struct alignas(256) Space {
-      float a[7 * 8 + 4], b[20 * 8], c[20 * 8], d[20 * 8], aux[20 * 8], vector[20];
+      float a[7 * 8 + 4], b[7 * 24], c[20 * 8], d[20 * 8], aux[20 * 8], vector[20];
     };
     auto space = std::make_unique<Space>();
     auto *numbers = reinterpret_cast<float *>(space.get());
@@ -137,6 +141,35 @@ TEST(OnDevice, OperandsAreCopied) {
   EXPECT_EQ(calls, 12);
   EXPECT_EQ(onTheHost, 0);
   EXPECT_EQ(misaligned, 0);
+}
+
+/// Sums of operands as they lie, only.
+TEST(SimulatedCublasLt, RefusesSumsOfOtherwiseTransposedOperands) {
+  cublasLtHandle_t handle;
+  ASSERT_EQ(cublasLtCreate(&handle), CUBLAS_STATUS_SUCCESS);
+  cublasLtMatmulPreference_t preference;
+  cublasLtMatmulPreferenceCreate(&preference);
+  auto status = [&](cublasLtEpilogue_t epilogue, bool transposesA, bool transposesB) {
+    Operands o = made(7, 7, 7, transposesB);
+    float vector[7];
+    set(o, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogue));
+    set(o, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(transposesA ? CUBLAS_OP_T : CUBLAS_OP_N));
+    set(o, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<void *>(vector));
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    cublasStatus_t answer = cublasLtMatmulAlgoGetHeuristic(handle, o.operation, o.a, o.b, o.c, o.d,
+                                                           preference, 1, &found, &count);
+    destroy(o);
+    return answer;
+  };
+  for (bool other : {false, true}) {
+    EXPECT_EQ(status(CUBLASLT_EPILOGUE_BGRADA, false, other), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(status(CUBLASLT_EPILOGUE_BGRADA, true, other), CUBLAS_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(status(CUBLASLT_EPILOGUE_BGRADB, other, true), CUBLAS_STATUS_SUCCESS);
+    EXPECT_EQ(status(CUBLASLT_EPILOGUE_BGRADB, other, false), CUBLAS_STATUS_NOT_SUPPORTED);
+  }
+  cublasLtMatmulPreferenceDestroy(preference);
+  cublasLtDestroy(handle);
 }
 
 /// isDirect (shapes.h) sends exactly the types to cuBLASLt that NVIDIA documents.

@@ -109,6 +109,15 @@ cublasStatus_t checkScaled(const Operation &operation, const Layout &a, const La
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/// Sums of an operand are along its stored rows (cublaslt_types.h).
+cublasStatus_t checkSums(const Operation &operation) {
+  if (operation.epilogue == CUBLASLT_EPILOGUE_BGRADA && operation.transA != CUBLAS_OP_N)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "BGRADA: A must not be transposed");
+  if (operation.epilogue == CUBLASLT_EPILOGUE_BGRADB && operation.transB == CUBLAS_OP_N)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "BGRADB: B must be transposed");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 /// Checks what cuBLASLt can check from descriptors alone.
 cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, const Layout *b,
                                 const Layout *c, const Layout *d) {
@@ -137,6 +146,8 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   if (isScaled(a->type))
     if (cublasStatus_t status = checkScaled(*operation, *a, *b, *d))
       return status;
+  if (cublasStatus_t status = checkSums(*operation))
+    return status;
   uint32_t epilogue = operation->epilogue;
   if (hasBias(epilogue) && !operation->bias)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
@@ -477,7 +488,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     return status;
   if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *c, *d)))
     return status;
-  if (C == D && c->ld != d->ld)
+  if (C == D && (c->ld != d->ld || c->stride != d->stride))
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "C and D at one address with different layouts");
   const Properties &properties = kProperties[algo->data[1]];
   if (properties.workspace > workspaceBytes || !aligned(workspace, 16))

@@ -2,13 +2,22 @@
 // NVIDIA's documentation, so that the simulated cuBLASLt and its caller do not both rest on one
 // reading of it.
 //
-// Source: cuBLAS Library User Guide of CUDA 13 (its minor release was not noted; 12.x is the same),
-// cublasLtMatmul(), the table "When A, B, C, and D are regular column- or row-major matrices", rows
-// of CUBLAS_COMPUTE_32F with a scale of CUDA_R_32F and non-default epilogues. Compared with
-// TypesAreSupportedByCublasLt of xla/service/gpu/transforms/gemm_rewriter.cc, openxla/xla 01631ca8,
-// which has the same rows without biases. A bias is of D's type: cublasLt.h 13.1.0,
-// CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE. Auxiliary matrices: the same,
+// Source: cuBLAS Library User Guide of CUDA 13 (12.x is the same), section cublasLtMatmul(), the
+// table "When A, B, C, and D are regular column- or row-major matrices", rows of CUBLAS_COMPUTE_32F
+// with a scale of CUDA_R_32F and non-default epilogues. The guide's minor release was not noted. The
+// installed cuBLAS is 13.1.0, of CUDA 13.0 Update 2 (cublas_api.h; the names are the release
+// notes'). The release notes of CUDA 13.0 to 13.2, section cuBLAS, have no change of these rows.
+// Compared with TypesAreSupportedByCublasLt of xla/service/gpu/transforms/gemm_rewriter.cc,
+// openxla/xla 01631ca8, which has the same rows without biases. A bias is of D's type: cublasLt.h
+// 13.1.0, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE. Auxiliary matrices: the same,
 // CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: a leading dimension divisible by 8, at least D's rows.
+//
+// What the simulated library also refuses:
+// - C and D at one address with different layouts: the release notes of CUDA 13.1, cuBLAS, which
+//   say that 13.0 Update 2 checks it [5471880].
+// - Sums of a transposed A (BGRADA) or of a B that is not transposed (BGRADB), and any sums with
+//   FP8: NVIDIA/nvmath-python 48f5b643, tests/nvmath_tests/distributed/test_matmul.py; the guide
+//   does not say so.
 
 #ifndef PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
 #define PARTITA_TEST_SIMULATED_CUBLASLT_TYPES_H
@@ -41,7 +50,8 @@ constexpr MatmulTypes kScaledTypes[] = {
     {CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUDA_R_16BF},
 };
 constexpr int kScaledMultiple = 16;
-/// Bytes; not documented. cuBLASLt 13.1 refuses a scale at another address on an H200.
+/// Bytes. cuBLASLt 13.1.0 refuses a scale at another address, which an H200 has shown: a defect of
+/// 12.9 to CUDA 13.1, which 13.1 Update 1 has mended (its release notes, cuBLAS [5728938]).
 constexpr int kScaleAlignment = 16;
 constexpr int kAuxLdMultiple = 8;
 
