@@ -180,6 +180,35 @@ TEST(Math, TanhOfGpusIsWithinItsError) {
     }
 }
 
+/// One within a unit in the last place, which flushes what is below the normal floats to 0.
+TEST(Math, QuotientsOfGpusAreWithinTheirError) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> exponents(-20.0f, 126.0f), mantissas(1.0f, 2.0f);
+  auto ulp = [](double x) { return std::ldexp(1.0, std::ilogb(x) - 23); };
+  double most = 0;
+  for (int step = 0; step < 200000; ++step) {
+    float a = mantissas(random) * (step % 2 ? 1.0f : -1.0f), e = std::exp2(exponents(random));
+    double exact = 1.0 / double(1.0f + e);
+    for (float toward : {-INFINITY, 0.0f, INFINITY}) {
+      auto over = [&](float x) {
+        float y = float(1.0 / double(x));
+        float off = toward == 0.0f ? y : std::nextafterf(y, toward);
+        return std::fabs(double(off) - exact) <= ulp(exact) ? off : y;
+      };
+      float wanted = a / (1.0f + e);
+      most = std::max(most, std::fabs(double(overOnePlusBy(a, e, over)) - double(wanted)) /
+                                ulp(double(wanted)));
+    }
+  }
+  EXPECT_LE(most, 2.0);
+  EXPECT_GT(most, 1.0);
+  auto flushed = [](float x) { return 1.0f / x < 0x1p-126f ? 0.0f : 1.0f / x; };
+  EXPECT_EQ(overOnePlusBy(3.0f, 0x1p127f, flushed), 0.0f);
+  EXPECT_EQ(overOnePlusBy(3.0f, INFINITY, flushed), 0.0f);
+  EXPECT_EQ(overOnePlusBy(3.0f, 0.0f, flushed), 3.0f);
+  EXPECT_TRUE(std::isnan(overOnePlusBy(3.0f, NAN, flushed)));
+}
+
 TEST(Math, CpusDivide) {
   for (float x : {-90.0f, -3.3f, 0.0f, 0.7f, 88.0f}) {
     EXPECT_EQ(over_one_plus(x, expf(-x)), x / (1.0f + expf(-x)));

@@ -17,6 +17,10 @@
 #include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/elementwise.cuh"
 
+#if !defined(__CUDACC__)
+#include <without_nvcc/convert.h>
+#endif
+
 namespace partita_rt::cuda {
 
 namespace {
@@ -33,19 +37,28 @@ constexpr int kWordsPerStore = 4;
 
 //===-- Conversion --------------------------------------------------------------------------===//
 
-/// Two numbers in F, the first one in the lower byte.
-template <typename F> __device__ inline unsigned pairOf(float first, float second) {
+#if defined(__CUDACC__)
+/// Two numbers in F: on GPUs that have it in one instruction, as fp8::round but for the sign of NaN,
+/// which it drops.
+template <typename F> __device__ inline unsigned convertPair(float upper, float lower) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  // fp8::round in one instruction, but for the sign of NaN, which it drops.
   unsigned short pair;
   if constexpr (std::is_same_v<F, Float8E4M3>)
-    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(upper), "f"(lower));
   else
-    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(second), "f"(first));
+    asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(upper), "f"(lower));
   return pair;
 #else
-  return F(first).bits | unsigned(F(second).bits) << 8;
+  return unsigned(F(upper).bits) << 8 | F(lower).bits;
 #endif
+}
+#else
+using without_nvcc::convertPair;
+#endif
+
+/// Two numbers in F, the first one in the lower byte.
+template <typename F> __device__ inline unsigned pairOf(float first, float second) {
+  return convertPair<F>(second, first);
 }
 
 /// A pack in F, four numbers per word.

@@ -62,11 +62,16 @@ PARTITA_RT_HOST_DEVICE inline float powerOfTwo(float x) {
   return exp2f(x);
 #endif
 }
+/// a / (1 + e), given 1 / x.
+template <typename Reciprocal>
+PARTITA_RT_HOST_DEVICE inline float overOnePlusBy(float a, float e, Reciprocal over) {
+  return a * over(1.0f + e);
+}
 /// a / (1 + e), e >= 0. On a GPU within 2 units in the last place of the division, which would be a call;
 /// 0 if 1 / (1 + e) is below the normal floats.
 PARTITA_RT_HOST_DEVICE inline float over_one_plus(float a, float e) {
 #if defined(__CUDA_ARCH__)
-  return a * fastReciprocal(1.0f + e);
+  return overOnePlusBy(a, e, fastReciprocal);
 #else
   return a / (1.0f + e);
 #endif
