@@ -24,6 +24,12 @@ def Rt_Dialect : Dialect {
     /// `transpose-fp8`, `fuse-epilogues` and `fuse-addends` (kernels of matmuls), `plan-memory` (sizes of workspaces), the passes after it and
     /// emission, and by nothing else.
     static constexpr ::llvm::StringLiteral kTarget = "rt.target";
+    /// On the module, by the driver before the first phase: the bytes of device memory that a rank may need (--memory-limit). Read by
+    /// `size-classifier`.
+    static constexpr ::llvm::StringLiteral kMemoryLimit = "rt.memory_limit";
+    /// On a tx.classifier_loss or tx.classifier_loss_grad, by `size-classifier`: the tokens whose logits exist at once. The target chooses
+    /// where it is missing (Target.h).
+    static constexpr ::llvm::StringLiteral kRows = "rt.rows";
     /// On the module, by `lower-to-rt`, if calls take scratch memory: the max over the calls (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
     /// On the module, by `lower-to-rt`, if some call needs more than any GPU has: the compute capability, times 10 (CallInterface).

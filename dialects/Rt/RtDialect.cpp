@@ -72,6 +72,19 @@ static LogicalResult verifyPassOf(Operation *op, Attribute value) {
   return success();
 }
 
+/// Checks a number that bounds memory: of bytes on a module, of tokens on a classifier.
+static LogicalResult verifyCount(Operation *op, NamedAttribute attribute) {
+  bool isRows = attribute.getName() == RtDialect::kRows;
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (!number || !number.getType().isInteger(64) || number.getInt() < 1)
+    return op->emitError() << attribute.getName().getValue() << " is " << attribute.getValue()
+                           << ", expected an i64 above 0";
+  if (isRows ? isa<tx::ClassifierLossOp, tx::ClassifierLossGradOp>(op) : isa<ModuleOp>(op))
+    return success();
+  return op->emitError() << attribute.getName().getValue() << " is for "
+                         << (isRows ? "a classifier's loss" : "modules");
+}
+
 LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == kProgram) {
     auto module = dyn_cast<ModuleOp>(op);
@@ -87,6 +100,8 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
       return op->emitError() << kLedger << " is " << attribute.getValue()
                              << ", expected a list of #rt.ledger";
   }
+  if (attribute.getName() == kMemoryLimit || attribute.getName() == kRows)
+    return verifyCount(op, attribute);
   if (attribute.getName() == kLast)
     return verifyLast(op, attribute.getValue());
   if (attribute.getName() == kPassOf)

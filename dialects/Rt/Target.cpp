@@ -65,6 +65,23 @@ CallArgument Target::hyper(StringRef field, FloatAttr value) const {
   return hyperparameter(field);
 }
 
+ClassifierSizes ClassifierSizes::of(Operation *op) {
+  auto typeOf = [](Value value) { return cast<RankedTensorType>(value.getType()); };
+  RankedTensorType w = typeOf(op->getOperand(1));
+  auto rows = op->getAttrOfType<IntegerAttr>(RtDialect::kRows);
+  ClassifierSizes sizes;
+  sizes.tokens = std::max<int64_t>(typeOf(op->getOperand(2)).getNumElements(), 1);
+  sizes.vocabulary = w.getDimSize(0);
+  sizes.width = w.getDimSize(1);
+  sizes.xElement = typeOf(op->getOperand(0)).getElementType();
+  sizes.wElement = w.getElementType();
+  if (op->getNumResults() > 2)
+    sizes.gradientElement = typeOf(op->getResult(2)).getElementType();
+  if (rows)
+    sizes.rows = std::min(rows.getInt(), sizes.tokens);
+  return sizes;
+}
+
 ClassifierWork rt::chooseClassifierGradient(const ClassifierSizes &sizes,
                                             std::array<int64_t, 2> block, int64_t all,
                                             int64_t extraPerRow, bool mayBeOne) {
@@ -72,7 +89,7 @@ ClassifierWork rt::chooseClassifierGradient(const ClassifierSizes &sizes,
   int64_t perRow = static_cast<int64_t>(llvm::alignTo(sizes.vocabulary, columns)) + columns;
   perRow += extraPerRow;
   int64_t sums = sizes.gradientElement.isF32() || rows == all ? 0 : sizes.vocabulary * sizes.width;
-  if (mayBeOne && (all - rows) * perRow <= sums)
+  if (mayBeOne && !sizes.rows && (all - rows) * perRow <= sums)
     rows = all, sums = 0;
-  return {block, perRow, sums};
+  return {block, rows, perRow, sums};
 }

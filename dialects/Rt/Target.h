@@ -25,14 +25,19 @@ struct CallArgument;
 
 /// The sizes of a classifier (tx.classifier_loss) on one rank.
 struct ClassifierSizes {
+  /// Returns those of a tx.classifier_loss or tx.classifier_loss_grad, with its RtDialect::kRows.
+  static ClassifierSizes of(mlir::Operation *op);
+
   int64_t tokens, vocabulary, width; ///< x is [tokens, width], w is [vocabulary, width]
   mlir::Type xElement, wElement;
   mlir::Type gradientElement; ///< of w's gradient, where it is computed
+  int64_t rows = 0;           ///< tokens at once; 0: the target chooses
 };
 
 /// How a classifier's loss or gradients are computed, and the memory that this takes.
 struct ClassifierWork {
-  std::array<int64_t, 2> block; ///< tokens and columns of the vocabulary at once
+  std::array<int64_t, 2> block; ///< as the kernel takes it (partita_rt/kernels.h)
+  int64_t rows = 0;             ///< tokens at once
   int64_t floatsPerRow = 0;     ///< logits, one block of their cotangents, a 16-bit dx
   int64_t weightSums = 0;       ///< floats in which several blocks of tokens add up a 16-bit dw
 };
@@ -85,6 +90,9 @@ public:
   virtual bool takesScratch() const { return false; }
   /// Returns the bytes of workspace for the matmul library.
   virtual int64_t getMatmulWorkspace() const { return 0; }
+  /// Returns true if a step gets faster with more tokens at once than the target chooses by itself, so that `size-classifier` should spend
+  /// memory on them.
+  virtual bool gainsByClassifierRows() const { return false; }
   virtual ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const = 0;
   virtual ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const = 0;
   /// Returns the floats of workspace for the backward pass of attention.

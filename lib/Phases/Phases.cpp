@@ -198,6 +198,7 @@ static constexpr StringLiteral kOverlap[] = {
 };
 
 static constexpr StringLiteral kMemory[] = {
+    "size-classifier{rows=${classifier-rows} lower={lower-to-rt}}", // what it decides by is the plan of memory
     "plan-memory",
     "verify-phase{after=memory}",
 };

@@ -130,6 +130,10 @@ static constexpr PlanOption kOptions[] = {
      "computes a matmul whose result is summed over ranks in N chunks of rows, so that the sum of a "
      "chunk overlaps with the matmul of the next; 1: all rows at once",
      /*unpartitioned=*/"1"},
+    {"classifier-rows", PlanOption::Integer, "N", "0", 0, kMost,
+     "tokens whose logits a classifier's loss computes at once; 0: more than usual where that makes a step faster and takes at most a "
+     "twentieth more memory, fewer where --memory-limit needs it",
+     /*unpartitioned=*/"0"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none",
      "auto", 0, 0,
      "what to minimize, and which output it is computed from (mse:OUTPUT): next-token, per-token "

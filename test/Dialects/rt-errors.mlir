@@ -109,6 +109,34 @@ module attributes {rt.target = 1 : i64} {}
 
 // -----
 
+// expected-error@+1 {{rt.memory_limit is 0 : i64, expected an i64 above 0}}
+module attributes {rt.memory_limit = 0 : i64} {}
+
+// -----
+
+// expected-error@+1 {{rt.memory_limit is "1G", expected an i64 above 0}}
+module attributes {rt.memory_limit = "1G"} {}
+
+// -----
+
+// expected-error@+1 {{rt.memory_limit is for modules}}
+func.func private @f() attributes {rt.memory_limit = 1 : i64}
+
+// -----
+
+// expected-error@+1 {{rt.rows is for a classifier's loss}}
+module attributes {rt.rows = 8 : i64} {}
+
+// -----
+
+func.func @f(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>, %labels: tensor<2xi64>) -> tensor<2xf32> {
+  // expected-error@+1 {{rt.rows is 8 : i32, expected an i64 above 0}}
+  %0 = tx.classifier_loss %x, %w, %labels ignore -100 {rt.rows = 8 : i32} : (tensor<2x3xf32>, tensor<4x3xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
 // expected-error@+1 {{rt.program is {inputs = []}, expected a module's #rt.program}}
 module attributes {rt.program = {inputs = []}} {}
 

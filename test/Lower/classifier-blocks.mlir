@@ -28,6 +28,15 @@ func.func @too_many(%x: tensor<1100x8000xbf16>, %w: tensor<1000x8000xbf16>, %lab
   return %0#0, %0#1, %0#2 : tensor<1100xf32>, tensor<1100x8000xbf16>, tensor<1000x8000xbf16>
 }
 
+// As many as the program says (size-classifier), 4,096 at most: 4096 * (1024 + 512 + 16) and 1000 * 16.
+// CHECK-LABEL: func.func @given(
+// CHECK: rt.arena {{[0-9]+}} [6372992]{{.*}} : <f32>
+// CHECK: rt.classifier_loss_grad {{.*}}block = array<i64: 4096, 512>
+func.func @given(%x: tensor<6000x16xbf16>, %w: tensor<1000x16xbf16>, %labels: tensor<6000xi64>, %dloss: tensor<6000xf32>) -> (tensor<6000xf32>, tensor<6000x16xbf16>, tensor<1000x16xbf16>) {
+  %0:3 = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 {rt.rows = 5000 : i64} : (tensor<6000x16xbf16>, tensor<1000x16xbf16>, tensor<6000xi64>, tensor<6000xf32>) -> (tensor<6000xf32>, tensor<6000x16xbf16>, tensor<1000x16xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<6000xf32>, tensor<6000x16xbf16>, tensor<1000x16xbf16>
+}
+
 // -----
 
 module attributes {rt.target = "cuda"} {
@@ -48,5 +57,21 @@ func.func @on_gpu(%x: tensor<6144x16xbf16>, %w: tensor<1000x16xbf16>, %labels: t
 func.func @on_gpu_at_once(%x: tensor<4100x16xbf16>, %w: tensor<1000x16xbf16>, %labels: tensor<4100xi64>, %dloss: tensor<4100xf32>) -> (tensor<4100xf32>, tensor<4100x16xbf16>, tensor<1000x16xbf16>) {
   %0:3 = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 : (tensor<4100x16xbf16>, tensor<1000x16xbf16>, tensor<4100xi64>, tensor<4100xf32>) -> (tensor<4100xf32>, tensor<4100x16xbf16>, tensor<1000x16xbf16>)
   return %0#0, %0#1, %0#2 : tensor<4100xf32>, tensor<4100x16xbf16>, tensor<1000x16xbf16>
+}
+
+// As many as the program says: 5,000 of 16 bits are 1,250 of twice as many floats; all tokens need no sums.
+// CHECK-LABEL: func.func @given_on_gpu(
+// CHECK: rt.arena {{[0-9]+}} [2516000]{{.*}} : <f32>
+// CHECK: rt.classifier_loss_grad {{.*}}block = array<i64: 1250, 1000>
+func.func @given_on_gpu(%x: tensor<6144x16xbf16>, %w: tensor<1000x16xbf16>, %labels: tensor<6144xi64>, %dloss: tensor<6144xf32>) -> (tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>) {
+  %0:3 = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 {rt.rows = 5000 : i64} : (tensor<6144x16xbf16>, tensor<1000x16xbf16>, tensor<6144xi64>, tensor<6144xf32>) -> (tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>
+}
+// CHECK-LABEL: func.func @all_on_gpu(
+// CHECK: rt.arena {{[0-9]+}} [3072000]{{.*}} : <f32>
+// CHECK: rt.classifier_loss_grad {{.*}}block = array<i64: 1536, 1000>
+func.func @all_on_gpu(%x: tensor<6144x16xbf16>, %w: tensor<1000x16xbf16>, %labels: tensor<6144xi64>, %dloss: tensor<6144xf32>) -> (tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>) {
+  %0:3 = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 {rt.rows = 6144 : i64} : (tensor<6144x16xbf16>, tensor<1000x16xbf16>, tensor<6144xi64>, tensor<6144xf32>) -> (tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>)
+  return %0#0, %0#1, %0#2 : tensor<6144xf32>, tensor<6144x16xbf16>, tensor<1000x16xbf16>
 }
 }

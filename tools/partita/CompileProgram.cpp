@@ -121,14 +121,27 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o, std:
   return 0;
 }
 
+/// Records the limit of a rank's memory, by which phase `memory` may decide, on a program that has not been through it.
+static void takeLimit(ModuleOp module, int nextPhase, std::optional<uint64_t> limit) {
+  if (!limit || nextPhase > phaseIndex("memory"))
+    return;
+  SmallVector<ModuleOp> modules = pipe::stagesOf(module);
+  modules.push_back(module);
+  for (ModuleOp each : modules)
+    each->setAttr(rt::RtDialect::kMemoryLimit,
+                  Builder(module.getContext()).getI64IntegerAttr(static_cast<int64_t>(*limit)));
+}
+
 /// Returns the memory that a rank needs for another request; errors are not reported.
 static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
                                           const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan);
   int first = module ? nextPhase(*module) : -1;
-  if (first < 0 || !takeTarget(*module, first, o).empty() ||
-      failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
+  if (first < 0 || !takeTarget(*module, first, o).empty())
+    return {};
+  takeLimit(*module, first, o.memoryLimit);
+  if (failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
   std::optional<Footprint> footprint = footprintOf(*module);
   // The kernels' scratch memory is known one phase later, when there are no ops left to count.
@@ -255,6 +268,7 @@ int partita::tool::compileProgram(Session &session, OwningOpRef<ModuleOp> module
     session.tellGuesses(*module, o.plan);
   if (std::string problem = takeTarget(*module, first, o); !problem.empty())
     return session.fail(problem);
+  takeLimit(*module, first, o.memoryLimit);
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
   if (last < first - 1)
     return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");

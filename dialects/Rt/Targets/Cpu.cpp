@@ -22,10 +22,13 @@ public:
   /// Chooses as many tokens and columns as keep matmuls fast and a block in the cache, with the
   /// tokens in even parts.
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
-    constexpr uint64_t rows = 512;
+    constexpr uint64_t most = 512;
     constexpr int64_t columns = 512;
     uint64_t all = static_cast<uint64_t>(sizes.tokens);
-    return {{static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns}};
+    int64_t rows = static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, most)));
+    if (sizes.rows)
+      rows = std::min(sizes.rows, partita_rt::kMostClassifierRows);
+    return {{rows, columns}, rows};
   }
 
   /// At most twice as many tokens as fit the cache well form one block. A 16-bit dx is computed in

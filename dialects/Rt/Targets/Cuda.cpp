@@ -41,12 +41,18 @@ public:
   bool takesScratch() const override { return true; }
   int64_t getMatmulWorkspace() const override { return partita_rt::cuda::kMatmulWorkspace; }
 
+  /// Each block reads and writes the sums of the weight's gradient.
+  bool gainsByClassifierRows() const override { return true; }
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
-    return {block(sizes, rowsOfAllTokens(sizes, 1))};
+    std::array<int64_t, 2> chosen = block(sizes, 1);
+    return {chosen, tokensOf(sizes, chosen[0], 1)};
   }
   ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
-    int64_t all = rowsOfAllTokens(sizes, 2);
-    return chooseClassifierGradient(sizes, block(sizes, all), all, 0, /*mayBeOne=*/true);
+    ClassifierWork work =
+        chooseClassifierGradient(sizes, block(sizes, 2), floatRows(sizes, sizes.tokens, 2), 0,
+                                 /*mayBeOne=*/true);
+    work.rows = tokensOf(sizes, work.block[0], 2);
+    return work;
   }
 
   bool stepsThroughKeys() const override { return true; }
@@ -88,17 +94,24 @@ protected:
   }
 
 private:
-  /// Returns how many float32 rows fit, `copies` times, into the memory of all tokens' logits in
-  /// w's type: 1 for the loss alone, 2 with its gradients.
-  static int64_t rowsOfAllTokens(const ClassifierSizes &sizes, int64_t copies) {
-    uint64_t bytes = static_cast<uint64_t>(sizes.tokens * elementBytes(sizes.wElement));
+  /// Returns how many float32 rows, `copies` times, take the memory of these tokens' logits in w's type: 1 for the loss alone, 2 with its
+  /// gradients.
+  static int64_t floatRows(const ClassifierSizes &sizes, int64_t tokens, int64_t copies) {
+    uint64_t bytes = static_cast<uint64_t>(tokens * elementBytes(sizes.wElement));
     return static_cast<int64_t>(llvm::divideCeil(bytes, static_cast<uint64_t>(4 * copies)));
+  }
+  /// Returns the tokens whose logits the kernel then computes at once (classifier.cpp).
+  static int64_t tokensOf(const ClassifierSizes &sizes, int64_t floatRows, int64_t copies) {
+    int64_t fit = floatRows * 4 * copies / elementBytes(sizes.wElement);
+    return fit >= sizes.tokens ? sizes.tokens : fit < 8 ? fit : fit / 8 * 8;
   }
   /// Chooses full rows of logits, as many as fit in the block's memory. A thousand keep matmuls
   /// large; in 16 bits these are two or four thousand, so that the weight's gradient is rarely read
   /// again.
-  static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t all) {
-    return {std::min<int64_t>(1024, all), partita_rt::cuda::classifierStride(sizes.vocabulary)};
+  static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t copies) {
+    int64_t most = sizes.rows ? floatRows(sizes, sizes.rows, copies) : 1024;
+    return {std::min(most, floatRows(sizes, sizes.tokens, copies)),
+            partita_rt::cuda::classifierStride(sizes.vocabulary)};
   }
 };
 

@@ -5,6 +5,35 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SizeClassifierPass : Pass<"size-classifier", "::mlir::ModuleOp"> {
+  let summary = "chooses how many tokens' logits a classifier's loss computes at once, by the plan of memory";
+  let description = [{
+    Phase: memory.
+
+    `tx.classifier_loss_grad` computes the logits of some tokens at a time, and each such block reads and writes the sums of the weight's
+    gradient. Where the target gains by larger blocks (Target.h), their size becomes its usual one times the largest power of two, or all
+    tokens, with which a rank's device memory is at most `share` percent above what the usual size needs, and within `rt.memory_limit`.
+    Where not even the usual size is within that limit, on any target, it is halved until it is, down to eight tokens; if that does not help,
+    it stays.
+
+    Nothing is estimated: each size is tried on a copy of the program, whose memory `plan-memory` plans, after that `lower`, if there is a
+    limit and the target's kernels take scratch memory. A size that is certainly too large, by its logits alone, is not tried. With `rows`
+    the size is given. A classifier that keeps the target's size stays without the attribute; one that has it keeps it.
+
+    ```mlir
+    %loss, %dx, %dw = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 : ...
+    // becomes, with share=25
+    %loss, %dx, %dw = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100 {rt.rows = 8192 : i64} : ...
+    ```
+  }];
+  let options = [Option<"rows", "rows", "int64_t", "0", "tokens at once, for every classifier; 0: the pass chooses">,
+                 Option<"share", "share", "int64_t", "5", "percent of the memory that larger blocks may take on top">,
+                 Option<"lower", "lower", "std::string", "", "passes after which the kernels' scratch memory is known">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
+  let statistics = [Statistic<"sized", "sized", "classifiers that got another size than the target's">,
+                    Statistic<"planned", "planned", "plans of memory that were made to choose it">];
+}
+
 def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
   let summary = "gives every tensor its memory: persistent, or an offset in one arena by lifetime";
   let description = [{

@@ -188,20 +188,11 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
   }
 };
 
-ClassifierSizes sizesOf(Operation *op) {
-  auto x = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto w = cast<RankedTensorType>(op->getOperand(1).getType());
-  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
-  return {std::max<int64_t>(labels.getNumElements(), 1),
-          w.getDimSize(0),
-          w.getDimSize(1),
-          x.getElementType(),
-          w.getElementType(),
-          op->getNumResults() > 2 ? getElementTypeOrSelf(op->getResult(2).getType()) : Type()};
+ClassifierWork lossWork(Operation *op) {
+  return Target::of(op).getClassifierLoss(ClassifierSizes::of(op));
 }
-ClassifierWork lossWork(Operation *op) { return Target::of(op).getClassifierLoss(sizesOf(op)); }
 ClassifierWork gradientWork(Operation *op) {
-  return Target::of(op).getClassifierGradient(sizesOf(op));
+  return Target::of(op).getClassifierGradient(ClassifierSizes::of(op));
 }
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {

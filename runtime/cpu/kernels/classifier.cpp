@@ -8,6 +8,7 @@
 // they are complete.
 
 #include "partita_rt/kernels.h"
+#include "partita_rt/workspaces.h"
 
 #include "cpu/kernels/rows.h"
 #include "cpu/kernels/storage.h"
@@ -17,9 +18,6 @@
 namespace partita_rt {
 
 namespace {
-
-/// Max rows at a time, so that their statistics fit on the stack.
-constexpr int64_t kMostRows = 4096;
 
 template <typename T> struct Classifier {
   const T *x, *w;
@@ -31,7 +29,7 @@ template <typename T> struct Classifier {
 };
 
 struct RowStatistics {
-  float largest[kMostRows], sum[kMostRows], ofLabel[kMostRows];
+  float largest[kMostClassifierRows], sum[kMostClassifierRows], ofLabel[kMostClassifierRows];
 };
 
 template <typename T> void checkLabels(const Classifier<T> &c, int64_t rows) {
@@ -97,7 +95,7 @@ void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, 
                     ClassifierBlock block) {
   Classifier<T> c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
-  block.rows = std::min(block.rows, kMostRows);
+  block.rows = std::min(block.rows, kMostClassifierRows);
   RowStatistics statistics;
   for (int64_t first = 0; first < rows; first += block.rows)
     forwardSweep(c, statistics, loss, scratch, 0, first, std::min(block.rows, rows - first));
@@ -113,7 +111,7 @@ void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t d
   const int64_t blocks = (vocabulary + block.columns - 1) / block.columns;
   float *sums = scratch + block.rows * block.columns * (blocks + 1); // of a 16-bit dx
   float *dwSums = sums + (kIsFloat<T> ? 0 : block.rows * width);
-  block.rows = std::min(block.rows, kMostRows);
+  block.rows = std::min(block.rows, kMostClassifierRows);
   RowStatistics statistics;
   const bool sumsUp = !kIsFloat<G> && rows > block.rows;
   const int64_t size = block.rows * block.columns;

@@ -9,6 +9,9 @@
 
 namespace partita_rt {
 
+/// Tokens that a classifier's loss takes at once on the CPU, at most: their statistics are on the stack.
+constexpr int64_t kMostClassifierRows = 4096;
+
 /// The CPU's attention pads a head's rows to a multiple of this many elements.
 constexpr int64_t kHeadPad = 16;
 
