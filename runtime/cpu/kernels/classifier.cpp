@@ -91,9 +91,9 @@ void cotangentRow(float *d, const float *logits, int64_t columns, float logSumEx
 
 template <typename T>
 void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
-                    int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                    int64_t width, PaddedRows vocabulary, int64_t ignoreIndex, float *scratch,
                     ClassifierBlock block) {
-  Classifier<T> c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
+  Classifier<T> c{x, w, labels, width, vocabulary.rows, ignoreIndex, block.columns};
   checkLabels(c, rows);
   block.rows = std::min(block.rows, kMostClassifierRows);
   RowStatistics statistics;
@@ -104,8 +104,9 @@ void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, 
 template <typename T, typename G>
 void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
                         const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
-                        int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                        PaddedRows padded, int64_t ignoreIndex, float *scratch,
                         ClassifierBlock block) {
+  const int64_t vocabulary = padded.rows;
   Classifier<T> c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
   const int64_t blocks = (vocabulary + block.columns - 1) / block.columns;
@@ -148,11 +149,11 @@ void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t d
 
 #define CLASSIFIER(T)                                                                              \
   template void classifierLoss(float *, const T *, const T *, const int64_t *, int64_t, int64_t,   \
-                               int64_t, int64_t, float *, ClassifierBlock);
+                               PaddedRows, int64_t, float *, ClassifierBlock);
 #define CLASSIFIER_GRAD(G, T)                                                                      \
   template void classifierLossGrad(float *, T *, G *, const float *, int64_t, const T *,           \
-                                   const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, \
-                                   float *, ClassifierBlock);
+                                   const T *, const int64_t *, int64_t, int64_t, PaddedRows,       \
+                                   int64_t, float *, ClassifierBlock);
 FOR_STORAGE(CLASSIFIER)
 FOR_RESULTS(CLASSIFIER_GRAD)
 #undef CLASSIFIER

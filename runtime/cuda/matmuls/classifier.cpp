@@ -4,6 +4,9 @@
 // matmuls compute dx from it and add to dw. Per row, 2 * vocabulary * sizeof(T) bytes are written
 // and read, three times with gradients. A 16-bit dw is the result of a single matmul if all rows
 // fit, else it is summed in float: sums rounded block by block lose small terms.
+//
+// Rows of zeros behind w's (PaddedRows) are multiplied like the others: their logits take no part in the loss, and the logits' gradient has
+// zeros for them. They are in the float sums, and not in dw.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -15,11 +18,11 @@ namespace partita_rt::cuda {
 namespace {
 
 /// Returns how many rows of logits fit into `floats` floats.
-template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, int64_t vocabulary) {
-  int64_t fit = floats * 4 / (classifierStride(vocabulary) * int64_t(sizeof(T)));
+template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, PaddedRows vocabulary) {
+  int64_t fit = floats * 4 / (classifierStride(vocabulary.inMemory) * int64_t(sizeof(T)));
   if (fit == 0)
     fail("a classifier's loss: %lld floats of scratch memory have no room for a row of %lld logits",
-         (long long)floats, (long long)vocabulary);
+         (long long)floats, (long long)vocabulary.inMemory);
   // A multiple of 8 rows keeps the columns of the transposed logits' matmuls even.
   fit = std::min(fit, rows);
   return fit >= rows || fit < 8 ? fit : fit / 8 * 8;
@@ -54,76 +57,82 @@ void makeLogits(const Stream &stream, T *logits, int64_t stride, const T *x, con
          w + part.first * width, width, 0.0f, logits + part.first, stride);
 }
 
-/// dx[rows, width] = logits w; dw[vocabulary, width] = logits^T x, or added to dw.
-template <typename T, typename G>
-void multiplyGradients(const Stream &stream, T *dx, G *dw, bool adds, const T *logits,
-                       int64_t stride, const T *x, const T *w, int64_t rows, int64_t width,
-                       int64_t vocabulary) {
+/// dx[rows, width] = logits w, and dw[vocabulary, width] = logits^T x, or added to dw.
+template <typename T>
+void multiplyIntoX(const Stream &stream, T *dx, const T *logits, int64_t stride, const T *w,
+                   int64_t rows, int64_t width, int64_t vocabulary) {
   float beta = 0.0f;
   for (Columns part : columnsOf<T>(vocabulary)) {
     gemm(stream, Trans::No, Trans::No, rows, width, part.count, 1.0f, logits + part.first, stride,
          w + part.first * width, width, beta, dx, width);
     beta = 1.0f;
+  }
+}
+template <typename T, typename G>
+void multiplyIntoW(const Stream &stream, G *dw, bool adds, const T *logits, int64_t stride,
+                   const T *x, int64_t rows, int64_t width, int64_t vocabulary) {
+  for (Columns part : columnsOf<T>(vocabulary))
     gemm(stream, Trans::Yes, Trans::No, part.count, width, rows, 1.0f, logits + part.first, stride,
          x, width, adds ? 1.0f : 0.0f, dw + part.first * width, width);
-  }
 }
 
 } // namespace
 
 template <typename T>
 void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
-                    const int64_t *labels, int64_t rows, int64_t width, int64_t vocabulary,
+                    const int64_t *labels, int64_t rows, int64_t width, PaddedRows vocabulary,
                     int64_t ignoreIndex, float *scratch, ClassifierBlock block) {
   if (rows == 0)
     return;
-  int64_t stride = classifierStride(vocabulary);
+  int64_t stride = classifierStride(vocabulary.inMemory);
   int64_t most = rowsAtOnce<T>(block.rows * block.columns, rows, vocabulary);
   auto *logits = reinterpret_cast<T *>(scratch);
   for (int64_t first = 0; first < rows; first += most) {
     int64_t count = std::min(most, rows - first);
-    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary);
+    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary.inMemory);
     crossEntropyForward(stream, loss + first, static_cast<float *>(nullptr),
-                        static_cast<const T *>(logits), labels + first, count, vocabulary, stride,
-                        ignoreIndex, first);
+                        static_cast<const T *>(logits), labels + first, count, vocabulary.rows,
+                        stride, ignoreIndex, first);
   }
 }
 
 template <typename T, typename G>
 void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const float *dloss,
                         int64_t dlossStride, const T *x, const T *w, const int64_t *labels,
-                        int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
+                        int64_t rows, int64_t width, PaddedRows vocabulary, int64_t ignoreIndex,
                         float *scratch, ClassifierBlock block) {
   if (rows == 0)
-    return fill(stream, dw, 0.0f, vocabulary * width);
-  int64_t stride = classifierStride(vocabulary), blocks = ceilDiv(vocabulary, block.columns);
+    return fill(stream, dw, 0.0f, vocabulary.rows * width);
+  int64_t stride = classifierStride(vocabulary.inMemory),
+          blocks = ceilDiv(vocabulary.inMemory, block.columns);
   int64_t most = rowsAtOnce<T>(block.rows * block.columns * (blocks + 1), rows, vocabulary);
   auto *logits = reinterpret_cast<T *>(scratch);
   float *sums = scratch + block.rows * block.columns * (blocks + 1);
   const bool sumsUp = !std::is_same_v<G, float> && most < rows;
   for (int64_t first = 0; first < rows; first += most) {
     int64_t count = std::min(most, rows - first);
-    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary);
+    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary.inMemory);
     crossEntropyLossGrad(stream, loss + first, logits, dloss + first * dlossStride, dlossStride,
-                         labels + first, count, vocabulary, stride, ignoreIndex, first);
-    auto addTo = [&](auto *of) {
-      multiplyGradients(stream, dx + first * width, of, first > 0, logits, stride,
-                        x + first * width, w, count, width, vocabulary);
+                         labels + first, count, vocabulary.rows, stride, ignoreIndex, first);
+    multiplyIntoX(stream, dx + first * width, logits, stride, w, count, width, vocabulary.inMemory);
+    auto addTo = [&](auto *of, int64_t rowsOfW) {
+      multiplyIntoW(stream, of, first > 0, logits, stride, x + first * width, count, width,
+                    rowsOfW);
     };
-    sumsUp ? addTo(sums) : addTo(dw);
+    sumsUp ? addTo(sums, vocabulary.inMemory) : addTo(dw, vocabulary.rows);
   }
   if (sumsUp)
-    convert(stream, dw, sums, vocabulary * width);
+    convert(stream, dw, sums, vocabulary.rows * width);
 }
 
 #define CLASSIFIER(T)                                                                              \
   template void classifierLoss(const Stream &, float *, const T *, const T *, const int64_t *,     \
-                               int64_t, int64_t, int64_t, int64_t, float *, ClassifierBlock);
+                               int64_t, int64_t, PaddedRows, int64_t, float *, ClassifierBlock);
 #define CLASSIFIER_GRAD(G, T)                                                                      \
   CLASSIFIER(T)                                                                                    \
   template void classifierLossGrad(const Stream &, float *, T *, G *, const float *, int64_t,      \
                                    const T *, const T *, const int64_t *, int64_t, int64_t,        \
-                                   int64_t, int64_t, float *, ClassifierBlock);
+                                   PaddedRows, int64_t, float *, ClassifierBlock);
 CLASSIFIER_GRAD(float, float)
 CLASSIFIER_GRAD(Half, Half)
 CLASSIFIER_GRAD(BFloat16, BFloat16)

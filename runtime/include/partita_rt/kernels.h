@@ -266,6 +266,13 @@ void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, c
                           const float *logSumExp, const int64_t *labels, int64_t rows,
                           TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
 
+/// Rows of a matrix, and how many it has in memory: those behind them are zeros.
+struct PaddedRows {
+  PaddedRows(int64_t rows) : rows(rows), inMemory(rows) {}
+  PaddedRows(int64_t rows, int64_t inMemory) : rows(rows), inMemory(inMemory) {}
+  int64_t rows, inMemory;
+};
+
 /// The numbers of rows and columns of logits that exist at a time.
 struct ClassifierBlock {
   int64_t rows, columns;
@@ -275,7 +282,7 @@ struct ClassifierBlock {
 /// width], w [vocabulary, width]. scratch: block.rows * block.columns floats.
 template <typename T>
 void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
-                    int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                    int64_t width, PaddedRows vocabulary, int64_t ignoreIndex, float *scratch,
                     ClassifierBlock block);
 
 /// Like classifierLoss, and also computes the gradients dx [rows, width] and dw [vocabulary, width]
@@ -286,7 +293,7 @@ void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, 
 template <typename T, typename G>
 void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
                         const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
-                        int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                        PaddedRows vocabulary, int64_t ignoreIndex, float *scratch,
                         ClassifierBlock block);
 
 /// Returns the number of labels different from ignoreIndex.

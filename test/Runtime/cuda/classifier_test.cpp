@@ -84,6 +84,65 @@ void checkWeightGradient(int64_t vocabulary, int64_t atOnce, bool sumsUp,
   EXPECT_BITS_OR_NEAR(dw, expected, tolerance);
 }
 
+#if !defined(PARTITA_TEST_ON_GPU)
+int64_t matmulsSoFar() {
+  int64_t sum = 0;
+  for (int each = 0; each < simulated::kAlgorithms; ++each)
+    sum += simulated::matmulsBy(simulated::Algorithm(each));
+  return sum;
+}
+#endif
+
+/// Rows of zeros behind w change nothing but the number of matmuls, and there is no padding in dw.
+template <typename T>
+void checkPadding(int64_t padded, int64_t atOnce, [[maybe_unused]] int64_t matmuls,
+                  double tolerance) {
+  SCOPED_TRACE(testing::Message() << padded << " " << atOnce);
+  const int64_t rows = 150, width = 8, vocabulary = 27;
+  MatmulsStream stream;
+  Floats weight = randomExact<T>(vocabulary * width, "w"), seeds = randomFloats(rows, "dloss");
+  weight.resize(size_t(padded * width), 0.0f);
+  Tensor<T> x(randomExact<T>(rows * width, "x")), w(weight);
+  std::vector<int64_t> labels(size_t(rows), 0);
+  for (int64_t i = 0; i < rows; ++i)
+    labels[size_t(i)] = i * 7919 % vocabulary;
+  struct Results {
+    Tensor<float> loss{rows}, alone{rows};
+    Tensor<T> dx{rows * width}, dw{vocabulary * width};
+  } plain, results;
+  auto make = [&](Results &to, PaddedRows of) {
+    const int64_t columns = classifierStride(of.inMemory), logits = atOnce * 2 * columns;
+    Tensor<float> space(logits + of.inMemory * width);
+    classifierLoss(stream, to.alone.data(), x.in(), w.in(), labels.data(), rows, width, of, -100,
+                   space.data(), {atOnce, columns});
+    auto grad = [&] {
+      classifierLossGrad(stream, to.loss.data(), to.dx.data(), to.dw.data(), seeds.data(), 1,
+                         x.in(), w.in(), labels.data(), rows, width, of, -100, space.data(),
+                         {atOnce, columns});
+    };
+#if !defined(PARTITA_TEST_ON_GPU)
+    int64_t before = matmulsSoFar();
+    grad();
+    EXPECT_EQ(matmulsSoFar() - before, of.inMemory > of.rows ? matmuls : 2 * matmuls);
+#else
+    grad();
+#endif
+    EXPECT_TRUE(space.marginsKept() && to.dx.marginsKept() && to.dw.marginsKept());
+  };
+  make(plain, vocabulary);
+  make(results, {vocabulary, padded});
+  EXPECT_NEAR_ALL(results.loss, plain.loss.floats(), tolerance);
+  EXPECT_NEAR_ALL(results.alone, plain.alone.floats(), tolerance);
+  EXPECT_NEAR_ALL(results.dx, plain.dx.floats(), tolerance);
+  EXPECT_NEAR_ALL(results.dw, plain.dw.floats(), tolerance);
+}
+
+TYPED_TEST(CudaClassifier, MultipliesRowsOfZerosLikeTheOthers) {
+  if constexpr (!std::is_same_v<TypeParam, float>)
+    for (int64_t padded : {32, 64})
+      checkPadding<TypeParam>(padded, 2, 19 * 3, this->kTolerance); // 19 blocks of 8 rows
+}
+
 TYPED_TEST(CudaClassifier, RoundsTheWeightsGradientOnce) {
   if constexpr (!std::is_same_v<TypeParam, float>) {
     for (int64_t vocabulary : {24, 27}) { // 27: the odd columns are separate matmuls

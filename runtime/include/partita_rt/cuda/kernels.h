@@ -215,18 +215,18 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t firstRow = 0);
 
 /// Works on as many rows as `scratch` has room for at a time, with all logits of a row, rounded to
-/// T as if they were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte
+/// T as if they were a tensor: rows of classifierStride(vocabulary.inMemory) (shapes.h). scratch, 16-byte
 /// aligned: block.rows * block.columns floats; in classifierLossGrad as on the CPU, but without
 /// space for dx (the latter's have room for block.rows rows). If rows do not fit at once, the sums
-/// of a 16-bit dw take another vocabulary * width floats after that.
+/// of a 16-bit dw take another vocabulary.inMemory * width floats after that. dw has no padding.
 template <typename T>
 void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
-                    const int64_t *labels, int64_t rows, int64_t width, int64_t vocabulary,
+                    const int64_t *labels, int64_t rows, int64_t width, PaddedRows vocabulary,
                     int64_t ignoreIndex, float *scratch, ClassifierBlock block);
 template <typename T, typename G>
 void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const float *dloss,
                         int64_t dlossStride, const T *x, const T *w, const int64_t *labels,
-                        int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
+                        int64_t rows, int64_t width, PaddedRows vocabulary, int64_t ignoreIndex,
                         float *scratch, ClassifierBlock block);
 /// Writes the number of labels different from ignoreIndex to *count, as a float.
 void countLabels(const Stream &stream, float *count, const int64_t *labels, int64_t n,
