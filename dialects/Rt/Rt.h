@@ -80,6 +80,8 @@ inline CallArgument part(llvm::ArrayRef<int64_t> numbers, size_t count, size_t i
 }
 /// `{rows, columns}`.
 CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
+/// Returns `50257`, or `{50257, 50304}` for a table with more rows in memory, which are zeros; 0: as many.
+CallArgument paddedRows(int64_t rows, int64_t padded);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
 /// `{sizes, causal, scale, window, zeroHidden, firstKeys, dropout, blocks}`, up to the last that is needed; `blocks`:
@@ -163,6 +165,8 @@ mlir::StringAttr pendingName(mlir::Operation *op);
 View viewOf(AtAttr at, mlir::RankedTensorType type);
 /// Returns the bytes of one element in memory (i1 is one byte).
 int64_t elementBytes(mlir::Type element);
+/// Returns the bytes that a parameter or state has in memory: those of a rank's shard, and of its padding (RtDialect::kPaddedRows).
+int64_t bytesInMemory(mlir::Operation *symbol, mlir::RankedTensorType local);
 } // namespace partita::rt
 
 #endif // PARTITA_DIALECTS_RT_RT_H

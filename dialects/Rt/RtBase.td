@@ -30,6 +30,9 @@ def Rt_Dialect : Dialect {
     /// On a tx.classifier_loss or tx.classifier_loss_grad, by `size-classifier`: the tokens whose logits exist at once. The target chooses
     /// where it is missing (Target.h).
     static constexpr ::llvm::StringLiteral kRows = "rt.rows";
+    /// On a train.parameter, by `pad-classifier`: the rows that it has in memory. Those beyond its type are zeros, and only a classifier's
+    /// loss reads them.
+    static constexpr ::llvm::StringLiteral kPaddedRows = "rt.padded_rows";
     /// On the module, by `lower-to-rt`, if calls take scratch memory: the max over the calls (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
     /// On the module, by `lower-to-rt`, if some call needs more than any GPU has: the compute capability, times 10 (CallInterface).

@@ -85,6 +85,19 @@ static LogicalResult verifyCount(Operation *op, NamedAttribute attribute) {
                          << (isRows ? "a classifier's loss" : "modules");
 }
 
+static LogicalResult verifyPaddedRows(Operation *op, Attribute value) {
+  auto parameter = dyn_cast<train::ParameterOp>(op);
+  auto type = parameter ? dyn_cast<RankedTensorType>(parameter.getType()) : RankedTensorType();
+  if (!type || type.getRank() != 2)
+    return op->emitError() << RtDialect::kPaddedRows << " is for parameters that are matrices";
+  auto number = dyn_cast<IntegerAttr>(value);
+  if (number && number.getType().isInteger(64) && number.getInt() >= type.getDimSize(0))
+    return success();
+  return op->emitError() << RtDialect::kPaddedRows << " is " << value
+                         << ", expected an i64 of at least the matrix's " << type.getDimSize(0)
+                         << " rows";
+}
+
 LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == kProgram) {
     auto module = dyn_cast<ModuleOp>(op);
@@ -102,6 +115,8 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   }
   if (attribute.getName() == kMemoryLimit || attribute.getName() == kRows)
     return verifyCount(op, attribute);
+  if (attribute.getName() == kPaddedRows)
+    return verifyPaddedRows(op, attribute.getValue());
   if (attribute.getName() == kLast)
     return verifyLast(op, attribute.getValue());
   if (attribute.getName() == kPassOf)
@@ -258,6 +273,12 @@ void InFlightAttr::print(AsmPrinter &printer) const {
 }
 
 int64_t rt::elementBytes(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+int64_t rt::bytesInMemory(Operation *symbol, RankedTensorType local) {
+  int64_t bytes = local.getNumElements() * elementBytes(local.getElementType());
+  auto padded = symbol->getAttrOfType<IntegerAttr>(RtDialect::kPaddedRows);
+  return padded && bytes ? bytes / local.getDimSize(0) * padded.getInt() : bytes;
+}
 
 View rt::viewOf(AtAttr at, RankedTensorType type) {
   View view = View::dense(type.getShape());

@@ -214,18 +214,18 @@ def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp",
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width);
 }
 def Rt_ClassifierLossOp : Rt_Call<"classifier_loss", "classifierLoss",
-    ["getLoss()", "getX()", "getW()", "getLabels()", "getRows()", "getWidth()", "getVocabulary()",
+    ["getLoss()", "getX()", "getW()", "getLabels()", "getRows()", "getWidth()", "paddedRows(getVocabulary(), getPadded())",
      "static_cast<int64_t>(getIgnore())", "getScratch()", "classifierBlock(getBlock())"]> {
   let summary = "cross-entropy of a matmul, without its logits";
   let arguments = (ins B:$loss, B:$x, B:$w, B:$labels, B:$scratch, I64Attr:$rows, I64Attr:$width, I64Attr:$vocabulary,
-                       I64Attr:$ignore, DenseI64ArrayAttr:$block);
+                       I64Attr:$ignore, DenseI64ArrayAttr:$block, DefaultValuedAttr<I64Attr, "0">:$padded);
 }
 def Rt_ClassifierLossGradOp : Rt_Call<"classifier_loss_grad", "classifierLossGrad",
     ["getLoss()", "getDx()", "getDw()", "getDloss()", "getDlossStride()", "getX()", "getW()", "getLabels()",
-     "getRows()", "getWidth()", "getVocabulary()", "static_cast<int64_t>(getIgnore())", "getScratch()", "classifierBlock(getBlock())"]> {
+     "getRows()", "getWidth()", "paddedRows(getVocabulary(), getPadded())", "static_cast<int64_t>(getIgnore())", "getScratch()", "classifierBlock(getBlock())"]> {
   let summary = "cross-entropy of a matmul with its gradients, without the logits of all tokens";
   let arguments = (ins B:$loss, B:$dx, B:$dw, B:$dloss, B:$x, B:$w, B:$labels, B:$scratch, I64Attr:$dlossStride,
-                       I64Attr:$rows, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$ignore, DenseI64ArrayAttr:$block);
+                       I64Attr:$rows, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$ignore, DenseI64ArrayAttr:$block, DefaultValuedAttr<I64Attr, "0">:$padded);
 }
 def Rt_CountLabelsOp : Rt_Op<"count_labels"> {
   let summary = "*count = labels that are not ignored";

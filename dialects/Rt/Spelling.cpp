@@ -157,6 +157,12 @@ CallArgument argument::classifierBlock(ArrayRef<int64_t> sizes) {
   return CallArgument(llvm::formatv("{{{{{0}, {1}}", sizes[0], sizes[1]).str());
 }
 
+CallArgument argument::paddedRows(int64_t rows, int64_t padded) {
+  if (!padded)
+    return rows;
+  return CallArgument(llvm::formatv("{{{{{0}, {1}}", rows, padded).str());
+}
+
 CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned index) {
   return CallArgument(llvm::formatv("{{{{{{}, {0}, {1}, {2}}", strides[3 * index],
                                     strides[3 * index + 1], strides[3 * index + 2])

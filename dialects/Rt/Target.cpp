@@ -3,6 +3,7 @@
 #include "dialects/Rt/Target.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Rt/Targets/Targets.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -77,6 +78,11 @@ ClassifierSizes ClassifierSizes::of(Operation *op) {
   sizes.wElement = w.getElementType();
   if (op->getNumResults() > 2)
     sizes.gradientElement = typeOf(op->getResult(2)).getElementType();
+  if (auto read = op->getOperand(1).getDefiningOp<train::ReadOp>())
+    if (Operation *symbol =
+            SymbolTable::lookupNearestSymbolFrom(op, read.getSymbolAttr().getAttr()))
+      if (auto padded = symbol->getAttrOfType<IntegerAttr>(RtDialect::kPaddedRows))
+        sizes.padded = padded.getInt();
   if (rows)
     sizes.rows = std::min(rows.getInt(), sizes.tokens);
   return sizes;
@@ -88,7 +94,7 @@ ClassifierWork rt::chooseClassifierGradient(const ClassifierSizes &sizes,
   auto &[rows, columns] = block;
   int64_t perRow = static_cast<int64_t>(llvm::alignTo(sizes.vocabulary, columns)) + columns;
   perRow += extraPerRow;
-  int64_t sums = sizes.gradientElement.isF32() || rows == all ? 0 : sizes.vocabulary * sizes.width;
+  int64_t sums = sizes.gradientElement.isF32() || rows == all ? 0 : sizes.inMemory() * sizes.width;
   if (mayBeOne && !sizes.rows && (all - rows) * perRow <= sums)
     rows = all, sums = 0;
   return {block, rows, perRow, sums};

@@ -25,13 +25,17 @@ struct CallArgument;
 
 /// The sizes of a classifier (tx.classifier_loss) on one rank.
 struct ClassifierSizes {
-  /// Returns those of a tx.classifier_loss or tx.classifier_loss_grad, with its RtDialect::kRows.
+  /// Returns those of a tx.classifier_loss or tx.classifier_loss_grad, with its RtDialect::kRows and the RtDialect::kPaddedRows of the
+  /// parameter that it reads.
   static ClassifierSizes of(mlir::Operation *op);
 
   int64_t tokens, vocabulary, width; ///< x is [tokens, width], w is [vocabulary, width]
   mlir::Type xElement, wElement;
   mlir::Type gradientElement; ///< of w's gradient, where it is computed
+  int64_t padded = 0;         ///< rows of w in memory, if there are zeros behind the vocabulary's
   int64_t rows = 0;           ///< tokens at once; 0: the target chooses
+
+  int64_t inMemory() const { return padded ? padded : vocabulary; }
 };
 
 /// How a classifier's loss or gradients are computed, and the memory that this takes.
@@ -93,6 +97,8 @@ public:
   /// Returns true if a step gets faster with more tokens at once than the target chooses by itself, so that `size-classifier` should spend
   /// memory on them.
   virtual bool gainsByClassifierRows() const { return false; }
+  /// Returns the rows that a classifier's weight should have in memory, so that its matmuls are fast.
+  virtual int64_t padClassifier(int64_t rows, mlir::Type) const { return rows; }
   virtual ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const = 0;
   virtual ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const = 0;
   /// Returns the floats of workspace for the backward pass of attention.

@@ -40,6 +40,21 @@ static std::string stepsOf(rt::CensusAttr row) {
                : "";
 }
 
+static bool printZeros(ModuleOp module, raw_ostream &os) {
+  SmallVector<std::string> list;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    auto at = parameter->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt);
+    auto local = parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal);
+    if (!parameter->hasAttr(rt::RtDialect::kPaddedRows) || !at || !local)
+      continue;
+    auto type = cast<RankedTensorType>(local.getValue());
+    int64_t bytes = type.getNumElements() * rt::elementBytes(type.getElementType());
+    int64_t zeros = rt::bytesInMemory(parameter, type) - bytes;
+    list.push_back(llvm::formatv("{{{0}, {1}}", at.getOffset() + bytes, zeros).str());
+  }
+  return printRows("ZerosEntry", "Zeros", list, os);
+}
+
 static bool printCensus(rt::ProgramAttr program, raw_ostream &os) {
   SmallVector<std::string> list;
   for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus()))
@@ -59,6 +74,7 @@ void emit::printStageTables(ModuleOp module, raw_ostream &os) {
           persistent = sizeOf(rt::RtDialect::kPersistentBytes);
   bool hasCensus = printCensus(program, os);
   bool hasMessages = printMessages(program.getMessages(), os);
+  bool hasZeros = printZeros(module, os);
   os << "static Stage stage() {\n  Stage s;\n";
   os << "  s.persistentBytes = " << persistent << ";\n  s.arenaBytes = " << arena << ";\n";
   for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
@@ -71,6 +87,8 @@ void emit::printStageTables(ModuleOp module, raw_ostream &os) {
     os << "  s.census = kCensus;\n";
   if (hasMessages)
     os << "  s.messages = kMessages;\n";
+  if (hasZeros)
+    os << "  s.zeros = kZeros;\n";
   for (auto [bytes, member] :
        {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
     if (bytes)

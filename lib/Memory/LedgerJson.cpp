@@ -37,9 +37,9 @@ struct Held {
 
 /// Returns the bytes that a rank keeps beyond its share of the tensor: the padding of flat shards,
 /// averaged over the ranks, and the alignment of the buffer.
-int64_t paddingOf(ModuleOp module, RankedTensorType type) {
+int64_t paddingOf(ModuleOp module, Operation *symbol, RankedTensorType type) {
   int64_t width = rt::elementBytes(type.getElementType()), bytes = type.getNumElements() * width;
-  int64_t padding = alignPersistent(bytes) - bytes;
+  int64_t padding = alignPersistent(rt::bytesInMemory(symbol, type)) - bytes;
   par::MeshAttr mesh = par::MeshAttr::of(module);
   int64_t ranks = 1;
   for (StringAttr axis : par::Layout::of(type).flat)
@@ -59,9 +59,8 @@ static std::vector<Held> heldBy(ModuleOp module, Side side) {
     auto state = dyn_cast<train::StateOp>(op);
     StringRef group = state && state.getKind() ? *state.getKind() : StringRef();
     result.push_back({SymbolTable::getSymbolName(&op).getValue(), group,
-                      state ? Kind::State : Kind::Parameter,
-                      tensor.getNumElements() * rt::elementBytes(tensor.getElementType()),
-                      at.getOffset(), paddingOf(module, tensor)});
+                      state ? Kind::State : Kind::Parameter, rt::bytesInMemory(&op, tensor),
+                      at.getOffset(), paddingOf(module, &op, tensor)});
   }
   return result;
 }

@@ -115,11 +115,9 @@ private:
                                 << "; memory is planned for tensors of known size only";
       symbols.push_back({&op, local});
     }
-    auto bytesOf = [](RankedTensorType type) {
-      return type.getNumElements() * rt::elementBytes(type.getElementType());
-    };
+    auto bytesOf = [](auto symbol) { return rt::bytesInMemory(symbol.first, symbol.second); };
     stableSort(symbols, [&](auto a, auto b) { // full cache lines first
-      return bytesOf(a.second) % kAlignment == 0 && bytesOf(b.second) % kAlignment != 0;
+      return bytesOf(a) % kAlignment == 0 && bytesOf(b) % kAlignment != 0;
     });
     // What other pipeline stages have, too, comes first, at an offset that is free on all of them.
     auto sharedAt = [](Operation *op) {
@@ -127,14 +125,15 @@ private:
     };
     for (auto [op, local] : symbols)
       if (IntegerAttr offset = sharedAt(op))
-        place(op, local, bytesOf(local), offset.getInt());
+        place(op, local, offset.getInt());
     for (auto [op, local] : symbols)
       if (!sharedAt(op))
-        place(op, local, bytesOf(local), offload::livesOnHost(op) ? hostBytes : persistentBytes);
+        place(op, local, offload::livesOnHost(op) ? hostBytes : persistentBytes);
     return success();
   }
 
-  void place(Operation *op, RankedTensorType local, int64_t bytes, int64_t offset) {
+  void place(Operation *op, RankedTensorType local, int64_t offset) {
+    int64_t bytes = rt::bytesInMemory(op, local);
     bool onHost = offload::livesOnHost(op);
     Space space = onHost ? Space::Host : Space::Persistent;
     persistent[SymbolTable::getSymbolName(op)] = {space, offset, bytes};

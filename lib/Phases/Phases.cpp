@@ -198,6 +198,7 @@ static constexpr StringLiteral kOverlap[] = {
 };
 
 static constexpr StringLiteral kMemory[] = {
+    "pad-classifier", // on what a kernel reads, after the last pass that puts something between it and a parameter
     "size-classifier{rows=${classifier-rows} lower={lower-to-rt}}", // what it decides by is the plan of memory
     "plan-memory",
     "verify-phase{after=memory}",

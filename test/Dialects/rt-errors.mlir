@@ -137,6 +137,16 @@ func.func @f(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>, %labels: tensor<2xi64>) -
 
 // -----
 
+// expected-error@+1 {{rt.padded_rows is for parameters that are matrices}}
+train.parameter @b : tensor<4xf32> {rt.padded_rows = 8 : i64}
+
+// -----
+
+// expected-error@+1 {{rt.padded_rows is 3 : i64, expected an i64 of at least the matrix's 4 rows}}
+train.parameter @w : tensor<4x2xbf16> {rt.padded_rows = 3 : i64}
+
+// -----
+
 // expected-error@+1 {{rt.program is {inputs = []}, expected a module's #rt.program}}
 module attributes {rt.program = {inputs = []}} {}
 

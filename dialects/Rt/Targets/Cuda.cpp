@@ -41,6 +41,11 @@ public:
   bool takesScratch() const override { return true; }
   int64_t getMatmulWorkspace() const override { return partita_rt::cuda::kMatmulWorkspace; }
 
+  /// Matmuls on tensor cores take rows of 16 bytes; with other vocabularies each would be two.
+  int64_t padClassifier(int64_t rows, Type element) const override {
+    bool isEven = elementBytes(element) != 2 || rows % 8 == 0;
+    return isEven ? rows : static_cast<int64_t>(llvm::alignTo(rows, 64));
+  }
   /// Each block reads and writes the sums of the weight's gradient.
   bool gainsByClassifierRows() const override { return true; }
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
@@ -111,7 +116,7 @@ private:
   static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t copies) {
     int64_t most = sizes.rows ? floatRows(sizes, sizes.rows, copies) : 1024;
     return {std::min(most, floatRows(sizes, sizes.tokens, copies)),
-            partita_rt::cuda::classifierStride(sizes.vocabulary)};
+            partita_rt::cuda::classifierStride(sizes.inMemory())};
   }
 };
 

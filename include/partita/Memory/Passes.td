@@ -5,6 +5,29 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PadClassifierPass : Pass<"pad-classifier", "::mlir::ModuleOp"> {
+  let summary = "gives a classifier's 16-bit weight as many rows in memory as make its matmuls fast";
+  let description = [{
+    Phase: memory.
+
+    Tensor cores read rows of 16 bytes, so matmuls over a vocabulary that is no multiple of 8 were two each, of 50,256 and of one token. A
+    parameter that a `tx.classifier_loss` or `tx.classifier_loss_grad` reads as it is gets rows of zeros behind it, up to a multiple of 64,
+    if the target gains by that (Target.h). Its type stays what it is: only `plan-memory` and the kernels know these rows.
+
+    Left alone: a weight that is gathered, fetched from the host or computed before it is read, since it has another place each time; one
+    that several pipeline stages share, whose places are agreed on before (`pipe-agree`); one whose rows are split (which the classifier's
+    kernels do not take).
+
+    ```mlir
+    train.parameter @w : tensor<50257x768xbf16>
+    // becomes
+    train.parameter @w : tensor<50257x768xbf16> {rt.padded_rows = 50304 : i64}
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::rt::RtDialect"];
+  let statistics = [Statistic<"padded", "padded", "parameters that got rows of zeros">];
+}
+
 def SizeClassifierPass : Pass<"size-classifier", "::mlir::ModuleOp"> {
   let summary = "chooses how many tokens' logits a classifier's loss computes at once, by the plan of memory";
   let description = [{

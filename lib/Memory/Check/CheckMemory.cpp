@@ -122,11 +122,13 @@ private:
         shared && shared.getInt() != at.getOffset())
       return op->emitOpError() << "is placed at " << at << ", and other pipeline stages have it at "
                                << shared.getInt();
-    if (bytes->end > sizeOf(limits, space))
-      return op->emitOpError() << "is placed at " << at << ", up to byte " << bytes->end
+    Bytes padded = *bytes;
+    padded.end = padded.begin + rt::bytesInMemory(op, type);
+    if (padded.end > sizeOf(limits, space))
+      return op->emitOpError() << "is placed at " << at << ", up to byte " << padded.end
                                << " of the " << textOf(space) << ", which has "
                                << sizeOf(limits, space);
-    symbols.insert({SymbolTable::getSymbolName(op), {op, at, *bytes}});
+    symbols.insert({SymbolTable::getSymbolName(op), {op, at, *bytes, padded}});
     return success();
   }
 
@@ -141,7 +143,7 @@ private:
     });
     for (size_t i = 1; i < sorted.size(); ++i) {
       const SymbolSpot &before = *sorted[i - 1], &after = *sorted[i];
-      if (!before.bytes.meets(after.bytes))
+      if (!before.padded.meets(after.padded))
         continue;
       InFlightDiagnostic error = after.op->emitOpError()
                                  << "shares byte " << after.bytes.begin << " of the "
@@ -157,7 +159,7 @@ private:
     bool trains = train::lookup(module, train::EntryPoint::TrainStep) != nullptr;
     Sizes used{};
     for (auto &[name, symbol] : symbols)
-      grow(used, symbol.at.getSpace(), symbol.bytes.end, kOfSymbols);
+      grow(used, symbol.at.getSpace(), symbol.padded.end, kOfSymbols);
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue; // lower-to-rt reports it

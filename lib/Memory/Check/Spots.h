@@ -25,6 +25,7 @@ struct SymbolSpot {
   mlir::Operation *op;
   rt::AtAttr at;
   Bytes bytes;
+  Bytes padded; ///< with the zeros behind it, which no op writes
 };
 using SymbolSpots = llvm::MapVector<mlir::StringAttr, SymbolSpot>;
 

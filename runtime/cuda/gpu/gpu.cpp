@@ -63,6 +63,9 @@ Gpu::Gpu(Rank &rank)
       inputAt(inputsIn(*rank.program, inputs.base)) {
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
   checkCuda(cudaEventCreateWithFlags(&computed, cudaEventDisableTiming), "cudaEventCreate");
+  for (const ZerosEntry &zeros : rank.stage->zeros)
+    checkCuda(cudaMemsetAsync(persistent.base + zeros.offset, 0, size_t(zeros.bytes), compute),
+              "clearing rows behind a parameter");
   auto *seen = reinterpret_cast<Shared *>(shared.base);
   theMatmuls = std::make_unique<Matmuls>(matmulWorkspace.base, kMatmulWorkspace);
   attention = fusedAttention(attentionWorkspace.base, ownAttention);

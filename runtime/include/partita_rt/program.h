@@ -282,6 +282,11 @@ struct RunDefault {
   const char *value;  ///< "" for a flag
 };
 
+/// Rows of zeros behind a parameter, which the program reads with it and never writes.
+struct ZerosEntry {
+  int64_t offset, bytes; ///< in persistent memory
+};
+
 /// The code and memory of the ranks of one pipeline stage; a program without pipeline parallelism
 /// has one stage. Ranks of different stages may differ in all of this, but every stage has the same
 /// entry points. A null function means that the program lacks that entry point; options that need
@@ -297,6 +302,7 @@ struct Stage {
   Table<CensusEntry> census;
   Table<MessageEntry> messages;
   TransferBytes transfers;
+  Table<ZerosEntry> zeros; ///< a CUDA program's
 
   void (*init)(Rank &) = nullptr; ///< initializes parameters and states
   void (*trainStep)(Rank &) = nullptr;
