@@ -154,7 +154,11 @@ template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
 mlir::LogicalResult verifyConnections(mlir::ModuleOp module, ProgramAttr program);
 /// The column of an attribute of an op in a layer's function; null if it is not a column.
 ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
-/// Returns how the function reads it: "at.ln_1", "at.persistent + 512"; "" if it is not a column.
+/// Returns the first number of a column, and what is added from row to row, if that is always the same.
+std::optional<std::pair<int64_t, int64_t>> linearColumn(mlir::Attribute values);
+/// Does a layer's function need a table? Columns that are linear in the layer it computes.
+bool hasTable(LayerOp layer);
+/// Returns how the function reads it: "64 + layer * 128", "at.ln_1", "at.persistent + 512"; "" if it is not a column.
 std::string columnText(mlir::Operation *op, llvm::StringRef attribute);
 /// Returns true if the op makes a pointer, without reading or writing memory.
 bool isPointer(mlir::Operation *op);

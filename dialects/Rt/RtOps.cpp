@@ -27,10 +27,45 @@ ColumnAttr rt::columnOf(Operation *op, StringRef attribute) {
   return columns ? dyn_cast_or_null<ColumnAttr>(columns.get(attribute)) : ColumnAttr();
 }
 
+std::optional<std::pair<int64_t, int64_t>> rt::linearColumn(Attribute values) {
+  auto numbers = dyn_cast<DenseI64ArrayAttr>(values);
+  if (!numbers || numbers.size() < 2)
+    return std::nullopt;
+  int64_t first = numbers[0], stride = numbers[1] - first;
+  for (int64_t row = 2; row < numbers.size(); ++row)
+    if (numbers[row] - numbers[row - 1] != stride)
+      return std::nullopt;
+  return std::pair(first, stride);
+}
+
+bool rt::hasTable(LayerOp layer) {
+  return llvm::any_of(layer.getValues(), [](Attribute column) { return !linearColumn(column); });
+}
+
+/// Returns a column's numbers or strings.
+static Attribute valuesOf(LayerOp layer, StringRef column) {
+  for (auto [name, values] :
+       llvm::zip(layer.getColumns().getAsRange<StringAttr>(), layer.getValues()))
+    if (name.getValue() == column)
+      return values;
+  return {};
+}
+
 std::string rt::columnText(Operation *op, StringRef attribute) {
   ColumnAttr column = columnOf(op, attribute);
   if (!column)
     return "";
+  auto layer = op->getParentOfType<LayerOp>();
+  Attribute values = layer ? valuesOf(layer, column.getName()) : Attribute();
+  if (auto linear = values ? linearColumn(values) : std::nullopt) {
+    auto [first, stride] = *linear;
+    first += column.getPlus();
+    std::string term = std::to_string(std::abs(stride)) == "1"
+                           ? "layer"
+                           : "layer * " + std::to_string(std::abs(stride));
+    return first == 0 && stride > 0 ? term
+                                    : std::to_string(first) + (stride < 0 ? " - " : " + ") + term;
+  }
   return "at." + column.getName().str() +
          (column.getPlus() ? " + " + std::to_string(column.getPlus()) : "");
 }

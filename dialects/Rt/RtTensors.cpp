@@ -55,10 +55,12 @@ template <typename Op> static TensorsOp tensorsOf(Op op) {
   return SymbolTable::lookupNearestSymbolFrom<TensorsOp>(op, op.getTensorsAttr());
 }
 
-/// Returns the call's rows: `tensorRows(kUpdates, 0, 148)`.
+/// Returns the call's rows: `tensorRows(kUpdates)`; `tensorRows(kUpdates, 0, 74)` of more.
 template <typename Op> static CallArgument rowsOf(Op op, const Target &target) {
-  return target.tensorRows(tableName(op.getTensors()), argument::numbered(op, "first"),
-                           op.getCount());
+  std::string some;
+  if (columnOf(op, "first") || op.getCount() != tensorsOf(op).getRows().size())
+    some = ", " + argument::numbered(op, "first") + ", " + std::to_string(op.getCount());
+  return target.tensorRows(tableName(op.getTensors()), some);
 }
 
 /// Checks that the table exists and has the rows and, unless below 0, the column.
@@ -134,7 +136,7 @@ StringRef UpdateAllOp::getCallee() {
   return StringAttr::get(getContext(), calleeOf(getKernel())).getValue();
 }
 
-/// Prints adamw_all(rank.persistent(0), ..., rank.at(0), tensorRows(kUpdates, 0, 148),
+/// Prints adamw_all(rank.persistent(0), ..., rank.at(0), tensorRows(kUpdates),
 /// {adamw_step{rate, t, 0.9}, adamw_step{rate, t, 0.8}}).
 SmallVector<CallArgument> UpdateAllOp::getCallArguments(const Target &target) {
   TensorsOp tensors = tensorsOf(*this);
@@ -155,18 +157,18 @@ SmallVector<CallArgument> UpdateAllOp::getCallArguments(const Target &target) {
   return arguments;
 }
 
-/// Prints squareSum(sums, tensorRows(kUpdates, 0, 148), 4, rank.at(0)).
+/// Prints squareSum(sums, tensorRows(kUpdates), 4, rank.at(0)).
 SmallVector<CallArgument> SquareSumAllOp::getCallArguments(const Target &target) {
   auto column = static_cast<int64_t>(getColumn());
   return {getSum(), rowsOf(*this, target), column, tensorsOf(*this).getBase(column)};
 }
 
-/// Prints firstNonfinite(rank, sums, tensorRows(kUpdates, 0, 148)).
+/// Prints firstNonfinite(rank, sums, tensorRows(kUpdates)).
 SmallVector<CallArgument> FirstNonfiniteAllOp::getCallArguments(const Target &target) {
   return {target.reported("firstNonfinite"), getSquares(), rowsOf(*this, target)};
 }
 
-/// Prints exposeGradients(rank, tensorRows(kUpdates, 0, 148), 4, rank.at(0), {0, 1}).
+/// Prints exposeGradients(rank, tensorRows(kUpdates), 4, rank.at(0), {0, 1}).
 SmallVector<CallArgument> ExposeGradientsOp::getCallArguments(const Target &target) {
   auto column = static_cast<int64_t>(getColumn());
   return {"rank", rowsOf(*this, target), column, tensorsOf(*this).getBase(column),

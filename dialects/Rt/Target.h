@@ -121,10 +121,9 @@ public:
   /// Returns a hyperparameter: `value` as a literal or, without a value, the rank's, which the
   /// command line may change.
   CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value) const;
-  /// Returns rows of a table of tensors (rt.tensors), `count` of them starting at `first`:
+  /// Returns rows of a table of tensors (rt.tensors): `tensorRows(kUpdates)`, or `some` of them,
   /// `tensorRows(kUpdates, 0, 12)`.
-  virtual std::string tensorRows(const std::string &table, const std::string &first,
-                                 int64_t count) const = 0;
+  virtual std::string tensorRows(const std::string &table, const std::string &some) const = 0;
   /// Returns whether the current update is exact (partita_rt/exact_steps.h), which the host asks: `t` is the update's number.
   virtual CallArgument exactStep(mlir::Value t, partita_rt::ExactSteps exact) const = 0;
   /// Returns a field of the values that a step reports.

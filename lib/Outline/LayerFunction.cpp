@@ -90,8 +90,8 @@ class Columns {
 public:
   explicit Columns(Builder &b) : b(b) {}
 
-  /// `attribute` of the function's op is these values, one per row. A column is called what its readers'
-  /// names have in common, or `shared` if that is nothing.
+  /// `attribute` of the function's op is these values, one per row. A column is called like its first
+  /// tensor, or `shared` if it is all that persists.
   void add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
            StringRef shared);
   /// Notes in every op which columns it reads.
@@ -110,6 +110,10 @@ private:
     SmallVector<Attribute> texts;
     SmallVector<int64_t> steps; ///< differences from the first row's number
   };
+  /// The reader with the lowest number, which says where the others' tensors begin.
+  static const Reader &leastOf(const Column &column) {
+    return *llvm::min_element(column.readers, [](auto &a, auto &b) { return a.first < b.first; });
+  }
   static std::string nameOf(const Column &column);
   std::string unique(StringRef name);
 
@@ -139,13 +143,10 @@ void Columns::add(Operation *op, StringRef attribute, ArrayRef<Attribute> values
 }
 
 std::string Columns::nameOf(const Column &column) {
-  auto names =
-      llvm::map_to_vector(column.readers, [](const Reader &reader) { return reader.name; });
-  if (llvm::all_equal(names))
-    return names.front();
   // What persists for a layer is all of its parameters and states.
-  std::string common = isa<PersistentOp>(column.readers.front().op) ? "" : commonWords(names);
-  return common.empty() ? column.shared : common;
+  const Reader &least = leastOf(column);
+  return isa<PersistentOp>(least.op) && least.name != column.readers.back().name ? column.shared
+                                                                                 : least.name;
 }
 
 std::string Columns::unique(StringRef name) {
@@ -158,8 +159,7 @@ std::string Columns::unique(StringRef name) {
 void Columns::finish(SmallVector<Attribute> &names, SmallVector<Attribute> &values) {
   std::map<Operation *, NamedAttrList> read;
   for (auto &[key, column] : columns) {
-    const Reader &least =
-        *llvm::min_element(column.readers, [](auto &a, auto &b) { return a.first < b.first; });
+    const Reader &least = leastOf(column);
     int64_t base = least.first;
     std::string name = unique(nameOf(column));
     names.push_back(b.getStringAttr(name));

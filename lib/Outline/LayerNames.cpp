@@ -99,26 +99,6 @@ std::string partita::rt::commonName(ArrayRef<std::string> names, ArrayRef<LayerL
              : mostFrequent(trimmed);
 }
 
-std::string partita::rt::commonWords(ArrayRef<std::string> names) {
-  std::vector<std::vector<std::string>> all;
-  for (const std::string &name : names)
-    all.push_back(wordsOf(name));
-  size_t fewest = min_element(all, [](auto &a, auto &b) { return a.size() < b.size(); })->size();
-  auto agree = [&](auto wordOf) {
-    return all_equal(map_range(all, [&](auto &words) { return wordOf(words); }));
-  };
-  size_t front = 0, back = 0;
-  while (front < fewest && agree([&](auto &words) { return words[front]; }))
-    ++front;
-  while (front + back < fewest &&
-         agree([&](auto &words) { return words[words.size() - back - 1]; }))
-    ++back;
-  const std::vector<std::string> &first = all.front();
-  std::vector<std::string> common(first.begin(), first.begin() + front);
-  common.insert(common.end(), first.end() - back, first.end());
-  return join(common, "_");
-}
-
 std::string partita::rt::commonComment(ArrayRef<std::string> comments) {
   std::vector<std::string> rests;
   for (StringRef comment : comments) {

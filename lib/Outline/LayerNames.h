@@ -43,10 +43,6 @@ std::string mostFrequent(llvm::ArrayRef<std::string> texts);
 /// are dropped.
 std::string commonName(llvm::ArrayRef<std::string> names, llvm::ArrayRef<LayerLabel> layers);
 
-/// The words with which all of the names begin, and those with which they end: "ln_1_grad" of
-/// "ln_1_weight_grad" and "ln_1_bias_grad"; "" if they have none in common.
-std::string commonWords(llvm::ArrayRef<std::string> names);
-
 /// Likewise for comments: "h.3.ln_1, backward" -> "ln_1".
 std::string commonComment(llvm::ArrayRef<std::string> comments);
 

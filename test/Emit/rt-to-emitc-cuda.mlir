@@ -92,8 +92,8 @@ func.func @none() {
 // CHECK: verbatim "updateAll({}, {}, {}, updated({}), each({}));" args %[[STREAM]], %[[ROWS]], %[[STEPS]], %[[P]], %[[G]]
 // CHECK: emitc.verbatim "static constexpr TensorRow<2> kUpdates[] = {"
 // CHECK: emitc.verbatim "static __device__ const TensorTable kUpdatesOnDevice(kUpdates);" {rt.layer
-// CHECK: call_opaque "squareSum"(%[[S:.*]], %{{.*}}) {args = [0{{.*}} : index, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
-// CHECK: call_opaque "firstNonfinite"(%[[S]], %{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"&rank.device->report->firstNonfinite">, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice, 0, 2)">]}
+// CHECK: call_opaque "squareSum"(%[[S:.*]], %{{.*}}) {args = [0{{.*}} : index, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
+// CHECK: call_opaque "firstNonfinite"(%[[S]], %{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"&rank.device->report->firstNonfinite">, 1 : index, #emitc.opaque<"tensorRows(kUpdates, kUpdatesOnDevice)">]}
 // CHECK: call_opaque "exposeGradients"() {args = [#emitc.opaque<"rank">,
 // CHECK: verbatim "sgd_all({}, rank.persistent(0), rank.at<BFloat16>(0), tensorRows(kUpdates, kUpdatesOnDevice, 1, 1), {{[{][{]}}sgd_step{{[{][{]}}{}, 0.1}, sgd_step{{[{][{]}}{}, 0.0}});" args %[[S]],
 rt.update_kernel @sgd ["p", "g"] [f32, bf16] scalars ["rate", "decay"] prepares [] factors ["rate", "decay"] computes ["float p_i = p[i];", "p[i] = p_i - rate_f * g[i];"]

@@ -47,22 +47,24 @@ func.func @f() {
   return
 }
 
-// A layer's function has a table before it; the numbers that differ are its columns. A call of several rows is a loop.
+// A layer's function has a table before it; the numbers that differ are its columns, but for those that are linear in the layer,
+// which it computes. A call of several rows is a loop.
 // CHECK: emitc.verbatim "// h./.0 to h.2: what they differ in, places in bytes."
 // CHECK: emitc.verbatim "struct HForwardRow {"
-// CHECK: emitc.verbatim " int64_t ln_1, index;"
+// CHECK-NEXT: emitc.verbatim " int64_t ln_1;"
 // CHECK: emitc.verbatim " const char *why;"
 // CHECK: emitc.verbatim "static const HForwardRow kHForward[] = {"
-// CHECK: emitc.verbatim " {64, 3, \22a\\042{\22}," {rt.comment = "h./.0", rt.layer}
-// CHECK: emitc.func @h_forward(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %[[AT:.*]]: !emitc.opaque<"const HForwardRow &">, %[[MASK:.*]]: !emitc.ptr<!emitc.opaque<"const float">>, %{{.*}}: !emitc.opaque<"Pending &">, %{{.*}}: !emitc.opaque<"HostCopy &">)
+// CHECK: emitc.verbatim " {64, \22a\\042{\22}," {rt.comment = "h./.0", rt.layer}
+// CHECK: emitc.func @h_forward(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %[[LAYER:.*]]: !emitc.opaque<"int64_t">, %[[MASK:.*]]: !emitc.ptr<!emitc.opaque<"const float">>, %{{.*}}: !emitc.opaque<"Pending &">, %{{.*}}: !emitc.opaque<"HostCopy &">)
+// CHECK: verbatim "const HForwardRow &at = kHForward[layer];"
 // CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1">],
 // CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1 + 512">],
-// CHECK: literal "at.index + 4"{{.*}} : i64
-// CHECK: call_opaque "initialValue"(%{{.*}}) {args = [#emitc.opaque<"rank">, #emitc.opaque<"at.index">,
+// CHECK: literal "7 + layer * 2"{{.*}} : i64
+// CHECK: call_opaque "initialValue"(%{{.*}}) {args = [#emitc.opaque<"rank">, #emitc.opaque<"3 + layer * 2">,
 // CHECK: verbatim "started = allReduceStart(rank.group(kOverDp), {{.*}}, at.why);"
 // CHECK: verbatim "wait(started);"
 // CHECK: verbatim "copied = toHostStart(rank, {}, {}, 8);"
-rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] [["a\22{", "b", "c"], array<i64: 64, 128, 192>, array<i64: 3, 5, 7>] pending ["started"] copies ["copied"] {
+rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] [["a\22{", "b", "c"], array<i64: 64, 128, 256>, array<i64: 3, 5, 7>] pending ["started"] copies ["copied"] {
 ^bb0(%mask: !rt.buffer<f32>):
   %x = rt.arena 64 [2] {rt.columns = {offset = #rt.column<"ln_1">}} : !rt.buffer<f32>
   %y = rt.arena 576 [2] {rt.columns = {offset = #rt.column<"ln_1" plus 512>}} : !rt.buffer<f32>
@@ -80,11 +82,11 @@ func.func @layers() {
   rt.pending "p"
   // CHECK: verbatim "HostCopy q;"
   rt.pending "q" copy
-  // CHECK: verbatim "h_forward(rank, kHForward[0], {}, p, q);" args %[[M:.*]] :
+  // CHECK: verbatim "h_forward(rank, 0, {}, p, q);" args %[[M:.*]] :
   rt.call @h_forward 0 times 1(%mask : !rt.buffer<f32>) pending ["p"] copies ["q"]
   // CHECK: verbatim "// h.1 to h.2"
   // CHECK: for %[[ROW:.*]] =
-  // CHECK: verbatim "h_forward(rank, kHForward[{}], {}, p, q);" args %[[ROW]], %[[M]] :
+  // CHECK: verbatim "h_forward(rank, {}, {}, p, q);" args %[[ROW]], %[[M]] :
   rt.call @h_forward 1 times 2(%mask : !rt.buffer<f32>) pending ["p"] copies ["q"]
   return
 }
@@ -102,9 +104,9 @@ func.func @layers() {
 // CHECK-NEXT: emitc.verbatim "};"
 // CHECK-NOT: OnDevice
 // CHECK: emitc.func @over_tensors
-// CHECK: call_opaque "squareSum"(%{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
-// CHECK: call_opaque "firstNonfinite"(%{{.*}}) {args = [#emitc.opaque<"rank">, 0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">]}
-// CHECK: call_opaque "exposeGradients"() {args = [#emitc.opaque<"rank">, #emitc.opaque<"tensorRows(kUpdates, 0, 2)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">, #emitc.opaque<"{0}">]}
+// CHECK: call_opaque "squareSum"(%{{.*}}) {args = [0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">]}
+// CHECK: call_opaque "firstNonfinite"(%{{.*}}) {args = [#emitc.opaque<"rank">, 0{{.*}} : index, #emitc.opaque<"tensorRows(kUpdates)">]}
+// CHECK: call_opaque "exposeGradients"() {args = [#emitc.opaque<"rank">, #emitc.opaque<"tensorRows(kUpdates)">, #emitc.opaque<"1">, #emitc.opaque<"rank.at<BFloat16>(0)">, #emitc.opaque<"{0}">]}
 // CHECK: verbatim "sgd_all(rank.persistent(0), rank.at<BFloat16>(0), tensorRows(kUpdates, 1, 1), {{[{][{]}}sgd_step{{[{][{]}}*{}, 0.1}, sgd_step{{[{][{]}}*{}, 0.0}});" args
 rt.update_kernel @sgd ["p", "g"] [f32, bf16] scalars ["rate", "decay"] prepares [] factors ["rate", "decay"] computes ["float p_i = p[i];", "p[i] = p_i - rate_f * g[i];"]
 rt.tensors @updates in ["persistent", "arena"] [f32, bf16] [#rt.tensor<"wte" at[0, 1024] elements 8 parameter 1>, #rt.tensor<"ln_f" at[64, 0] elements 4 step 1 parameter 2>]

@@ -2,11 +2,11 @@
 
 // What layers differ in are the table's columns: numbers that differ by a constant share one. What the function's own rows
 // have in common stays in it.
-// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["mlp", "mlp_weight"]
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["previous_mlp", "mlp_weight"]
 // CHECK-SAME: [array<i64: 0, 64, 128>, array<i64: 0, 128, 256>] pending [] copies []
 // CHECK: rt.comment "mlp"
-// CHECK-NEXT: %[[Y:.*]] = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"mlp" plus 64>}{{.*}} : <f32> loc("mlp")
-// CHECK-NEXT: %[[X:.*]] = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp">}{{.*}} : <f32> loc("previous_mlp")
+// CHECK-NEXT: %[[Y:.*]] = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp" plus 64>}{{.*}} : <f32> loc("mlp")
+// CHECK-NEXT: %[[X:.*]] = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp">}{{.*}} : <f32> loc("previous_mlp")
 // CHECK-NEXT: %[[W:.*]] = rt.persistent 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp_weight">}{{.*}} : <f32> loc("mlp_weight")
 // CHECK-NEXT: rt.gemm %[[Y]], %[[X]], %[[W]]
 // CHECK-COUNT-5: rt.gemm %[[Y]], %[[Y]], %[[W]]
@@ -119,7 +119,7 @@ func.func @forward() attributes {train.entry_point = #train.entry_point<forward>
 // What a layer begins and another one waits for is declared by their caller, unless it is declared already (p2, as for a pass of a
 // schedule); what it waits for itself is its own. Why something is
 // exchanged is a column of text. Comments name nothing: the function is called after its tensors.
-// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "mlp", "mlp_weight"]
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "previous_mlp", "mlp_weight"]
 // CHECK-SAME: {{[[][[]}}"g0", "g1", "g2"], {{.*}} pending ["started", "awaited"] copies []
 // CHECK: rt.all_gather "started"
 // CHECK-SAME: {{[{]}}reason = #rt.column<"why">
@@ -381,10 +381,10 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
 
 // -----
 
-// What several values share is called by the words that their names have in common; if there are none, after the memory: parameters and states, or the arena.
-// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["arena", "parameters"]
+// What several values share is called like the first of them; if it is all that persists, the parameters.
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["up", "parameters"]
 // CHECK-SAME: [array<i64: 128, 256, 384>, array<i64: 0, 128, 256>]
-// CHECK: rt.arena 192 [4, 4] {rt.columns = {offset = #rt.column<"arena" plus 64>}{{.*}} : <f32> loc("down")
+// CHECK: rt.arena 192 [4, 4] {rt.columns = {offset = #rt.column<"up" plus 64>}{{.*}} : <f32> loc("down")
 // CHECK: rt.persistent 64 [4, 4] {rt.columns = {offset = #rt.column<"parameters" plus 64>}{{.*}} : <f32> loc("down_weight")
 func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
   %x = rt.arena 0 [4, 4] : <f32> loc("wte")

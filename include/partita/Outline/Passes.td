@@ -73,10 +73,10 @@ def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
       rt.gemm %y1, %y0, %w1 {..., m = 4, ...}
       ...
     // becomes
-    rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["mlp", "mlp_weight"] [array<i64: 0, 64, 128>, array<i64: 0, 128, 256>] pending [] copies [] {
+    rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["previous_mlp", "mlp_weight"] [array<i64: 0, 64, 128>, array<i64: 0, 128, 256>] pending [] copies [] {
       rt.comment "mlp"
-      %y = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"mlp" plus 64>}} : <f32>
-      %x = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp">}} : <f32>
+      %y = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp" plus 64>}} : <f32>
+      %x = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp">}} : <f32>
       %w = rt.persistent 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp_weight">}} : <f32>
       rt.gemm %y, %x, %w {..., m = 4, ...}
       ...

@@ -24,10 +24,11 @@ public:
   virtual ~Converter() = default;
 
   mlir::LogicalResult convert(mlir::func::FuncOp function);
-  /// Converts a layer to a function of a row of its table, buffers, and variables to wait for.
+  /// Converts a layer to a function of a row's number, buffers, and variables to wait for.
   mlir::LogicalResult convert(LayerOp layer);
-  /// Converts a table of tensors to an array in the program's text.
-  void convert(TensorsOp tensors);
+  /// Converts a table of tensors to an array in the program's text, with a comment that says what
+  /// its columns are.
+  void convert(TensorsOp tensors, llvm::StringRef columns);
 
 protected:
   //===-- Implemented by each target --------------------------------------------------------===//

@@ -191,16 +191,16 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   auto line = [&](const Twine &text) {
     addKernelLine(b, kernel.getLoc(), text.str(), names, body);
   };
-  bool rounds = llvm::is_contained(names, "rounded"),
+  bool rounds = llvm::is_contained(names, "parameter"),
        byChance = llvm::is_contained(names, "rounding_key");
   if (byChance)
     line("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
   if (llvm::is_contained(names,
-                         "apply")) // `rounded` may have another place than its value
+                         "apply")) // `parameter` may have another place than its value
     line(!rounds    ? "if (apply == 0) return;"
-         : byChance ? "if (apply == 0) return rounding_key < 0 ? convert(rounded, p, n) : "
-                      "convertStochastically(rounded, p, n, key, 0);"
-                    : "if (apply == 0) return convert(rounded, p, n);");
+         : byChance ? "if (apply == 0) return rounding_key < 0 ? convert(parameter, p, n) : "
+                      "convertStochastically(parameter, p, n, key, 0);"
+                    : "if (apply == 0) return convert(parameter, p, n);");
   for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
     line(text);
   for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())

@@ -13,12 +13,12 @@ static std::string tableType(StringRef function) { return camelCase(function) + 
 
 static bool isText(Attribute column) { return isa<ArrayAttr>(column); }
 
-/// Visits numbers before text, in the type as well as in its rows.
+/// Visits columns of the table, numbers before text, in the type as well as in its rows.
 template <typename F> static void forEachColumn(LayerOp layer, F visit) {
   for (bool ofText : {false, true})
     for (auto [name, column] :
          llvm::zip(layer.getColumns().getAsRange<StringAttr>(), layer.getValues()))
-      if (isText(column) == ofText)
+      if (isText(column) == ofText && !linearColumn(column))
         visit(name.getValue(), column);
 }
 
@@ -67,9 +67,8 @@ static std::string labelText(rt::CallOp call, LayerOp layer) {
   return hasLabels(layer) ? rangeText(layer, first, first + call.getTimes() - 1) : "";
 }
 
-/// Writes type and table as text before the insertion point. Returns false if the layers do not
-/// differ, so that there is no table.
-static bool printTable(OpBuilder &b, LayerOp layer) {
+/// Writes type and table, if the function needs them, as text before the insertion point.
+static void printTable(OpBuilder &b, LayerOp layer) {
   auto line = [&](const Twine &text) {
     auto made = emitc::VerbatimOp::create(b, layer.getLoc(), b.getStringAttr(text), ValueRange());
     made->setAttr(RtDialect::kLayer, b.getUnitAttr());
@@ -79,9 +78,9 @@ static bool printTable(OpBuilder &b, LayerOp layer) {
   std::string type = tableType(layer.getSymName());
   if (hasLabels(layer))
     line("// " + rangeText(layer, 0, labels.size() - 1) +
-         ": what they differ in, places in bytes.");
-  if (layer.getColumns().empty())
-    return false;
+         (hasTable(layer) ? ": what they differ in, places in bytes." : "."));
+  if (!hasTable(layer))
+    return;
   line("struct " + type + " {");
   for (const std::string &members : memberLines(layer))
     line(members);
@@ -90,7 +89,6 @@ static bool printTable(OpBuilder &b, LayerOp layer) {
   for (auto [row, label] : llvm::enumerate(labels))
     line(rowText(layer, row))->setAttr(emit::kCommentAttr, b.getStringAttr(commentText(label)));
   line("};");
-  return true;
 }
 
 LogicalResult Converter::convert(LayerOp layer) {
@@ -98,9 +96,10 @@ LogicalResult Converter::convert(LayerOp layer) {
   variables.clear();
   SmallVector<Type> types = {opaque("Rank &")};
   SmallVector<StringRef> names = {"rank"};
-  if (printTable(b, layer)) {
-    types.push_back(opaque("const " + tableType(layer.getSymName()) + " &"));
-    names.push_back("at");
+  printTable(b, layer);
+  if (!layer.getColumns().empty()) {
+    types.push_back(opaque("int64_t"));
+    names.push_back("layer");
   }
   size_t first = types.size();
   ArrayRef<Type> given = bufferTypes[layer.getSymNameAttr()];
@@ -119,6 +118,9 @@ LogicalResult Converter::convert(LayerOp layer) {
   made->setAttr(RtDialect::kLayer, b.getUnitAttr());
   for (auto [i, buffer] : llvm::enumerate(layer.getBody().getArguments()))
     values[buffer] = made.getBody().getArgument(static_cast<unsigned>(first + i));
+  if (hasTable(layer))
+    verbatim(layer.getLoc(), "const " + tableType(layer.getSymName()) +
+                                 " &at = " + tableName(layer.getSymName()) + "[layer];");
   if (failed(convertBody(layer.getBody().front())))
     return failure();
   layer.erase();
@@ -130,7 +132,7 @@ LogicalResult Converter::convert(LayerOp layer) {
 ///   static constexpr TensorRow<2> kUpdates[] = {
 ///     {{1024, 0}, 256, 0, 3}, // wte
 ///   };
-void Converter::convert(TensorsOp tensors) {
+void Converter::convert(TensorsOp tensors, StringRef columns) {
   b.setInsertionPoint(tensors);
   auto line = [&](const Twine &text, StringRef comment = "") {
     auto made = emitc::VerbatimOp::create(b, tensors.getLoc(), b.getStringAttr(text), ValueRange());
@@ -139,7 +141,8 @@ void Converter::convert(TensorsOp tensors) {
       made->setAttr(emit::kCommentAttr, b.getStringAttr(commentText(comment)));
   };
   std::string table = tableName(tensors.getSymName());
-  line("// Places in bytes, elements, number of the scalars, number of the parameter.");
+  line("// Places of " + columns +
+       " in bytes, elements, number of the scalars, number of the parameter.");
   line("static constexpr TensorRow<" + Twine(tensors.getTypes().size()) + "> " + table + "[] = {");
   for (auto row : tensors.getRows().getAsRange<TensorAttr>()) {
     std::string places;
@@ -156,7 +159,7 @@ void Converter::convert(TensorsOp tensors) {
   tensors.erase();
 }
 
-/// Emits h_forward(rank, kHForward[3], buffers..., variables...); for several rows in a loop.
+/// Emits h_forward(rank, 3, buffers..., variables...); for several rows in a loop.
 void Converter::emit(rt::CallOp op) {
   auto layer = SymbolTable::lookupNearestSymbolFrom<LayerOp>(op, op.getCalleeAttr());
   bool loops = op.getTimes() > 1;
@@ -175,7 +178,7 @@ void Converter::emit(rt::CallOp op) {
   }
   std::string line = op.getCallee().str() + "(rank";
   if (!layer.getColumns().empty())
-    line += ", " + tableName(op.getCallee()) + "[" + row + "]";
+    line += ", " + row;
   else
     operands.clear();
   SmallVector<Value> buffers = mapped(op.getBuffers());

@@ -162,7 +162,7 @@ public:
     llvm::append_range(scalars, kernel.getScalars().getAsValueRange<StringAttr>());
     applies = llvm::is_contained(scalars, "apply");
     byChance = llvm::is_contained(scalars, "rounding_key");
-    rounds = llvm::any_of(values, [](auto &value) { return value.first == "rounded"; });
+    rounds = llvm::any_of(values, [](auto &value) { return value.first == "parameter"; });
   }
 
   /// Adds functions for one tensor, for all tensors of a table, or both.
@@ -250,7 +250,7 @@ private:
       made.line("      if (!applies) return;");
     else if (applies) {
       made.line("      if (!applies) {");
-      made.line("        rounded = " + (byChance ? "nearest ? p : " + chance : "p") + ";");
+      made.line("        parameter = " + (byChance ? "nearest ? p : " + chance : "p") + ";");
       made.line("        return;");
       made.line("      }");
     }
@@ -300,7 +300,7 @@ private:
     for (auto [i, value] : llvm::enumerate(values)) {
       bool isRead = squares || i + 1 == values.size();
       made.argument(cppPointer(value.second, isRead), value.first);
-      operands += std::string(isRead || value.first == "rounded" ? ", each(" : ", updated(") +
+      operands += std::string(isRead || value.first == "parameter" ? ", each(" : ", updated(") +
                   value.first.str() + ")";
     }
     return operands;

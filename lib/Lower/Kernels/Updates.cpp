@@ -80,7 +80,7 @@ int64_t stagingOf(Operation *op) {
 /// The text of a kernel, being put together. A scalar comes as a double; the loop takes it as float
 /// (`rate` as `rate_f`), an array's element is called `p_i`.
 struct UpdateText {
-  SmallVector<StringRef> values; // the value, the states, perhaps `rounded`, the gradient
+  SmallVector<StringRef> values; // the value, the states, perhaps `parameter`, the gradient
   StringRef rounded;             // the value in 16 bits; empty where there is none
   bool byChance = false;         // that is how it is rounded
   SmallVector<StringRef> scalars;
@@ -158,7 +158,7 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   text.values.push_back("p");
   llvm::append_range(text.values, update.getStateNames());
   if (update.getRounded())
-    text.values.push_back(text.rounded = "rounded");
+    text.values.push_back(text.rounded = "parameter");
   text.byChance = update->hasAttr(amp::AmpDialect::kStochastic);
   text.values.push_back("g");
   llvm::append_range(text.scalars, update.getScalarNames());

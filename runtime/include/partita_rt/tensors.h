@@ -5,7 +5,7 @@
 //         {{1024, 2048, 3072, 0}, 256, 0, 1},
 //     };
 //     adamw_all(rank.persistent(0), rank.persistent(0), rank.persistent(0), rank.at(0),
-//               tensorRows(kUpdates, 0, 1), {adamw_step{rate, t, 0.9}});
+//               tensorRows(kUpdates), {adamw_step{rate, t, 0.9}});
 
 #ifndef PARTITA_RT_TENSORS_H
 #define PARTITA_RT_TENSORS_H
@@ -34,8 +34,8 @@ template <int kColumns> struct TensorRows {
 };
 
 template <int kColumns, size_t kRows>
-TensorRows<kColumns> tensorRows(const TensorRow<kColumns> (&table)[kRows], int64_t first,
-                                int64_t count) {
+TensorRows<kColumns> tensorRows(const TensorRow<kColumns> (&table)[kRows], int64_t first = 0,
+                                int64_t count = kRows) {
   return {table + first, count};
 }
 

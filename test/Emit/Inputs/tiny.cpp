@@ -116,7 +116,7 @@ static void init(Rank &rank) {
   fill(head_weight_v, 0.0f, 128);
 }
 
-// Places in bytes, elements, number of the scalars, number of the parameter.
+// Places of p and g in bytes, elements, number of the scalars, number of the parameter.
 static constexpr TensorRow<2> kUpdates[] = {
   {{0, 0}, 128, 0, 0}, // table
   {{1024, 1280}, 16, 1, 2}, // head_bias
@@ -200,8 +200,8 @@ static void train_step(Rank &rank) {
   adamw(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, *learning_rate,
       *step_number, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon, rank.hyper.weightDecay,
       1.0);
-  exposeGradients(rank, tensorRows(kUpdates, 0, 2), 1, rank.at(0));
-  sgd_all(rank.persistent(0), rank.at(0), tensorRows(kUpdates, 0, 2),
+  exposeGradients(rank, tensorRows(kUpdates), 1, rank.at(0));
+  sgd_all(rank.persistent(0), rank.at(0), tensorRows(kUpdates),
       {sgd_step{*learning_rate, rank.hyper.weightDecay}, sgd_step{*learning_rate, 0.0}});
   rank.report.loss = *loss;
 }

@@ -147,7 +147,7 @@ static void init(Rank &rank) {
   fill(stream, head_weight_v, 0.0f, 128);
 }
 
-// Places in bytes, elements, number of the scalars, number of the parameter.
+// Places of p and g in bytes, elements, number of the scalars, number of the parameter.
 static constexpr TensorRow<2> kUpdates[] = {
   {{0, 0}, 128, 0, 0}, // table
   {{1024, 1280}, 16, 1, 2}, // head_bias
@@ -232,8 +232,8 @@ static void train_step(Rank &rank) {
   adamw(stream, head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, learning_rate,
       step_number, &rank.device->control->hyper.beta1, &rank.device->control->hyper.beta2,
       &rank.device->control->hyper.epsilon, &rank.device->control->hyper.weightDecay, 1.0);
-  exposeGradients(rank, tensorRows(kUpdates, kUpdatesOnDevice, 0, 2), 1, rank.at(0));
-  sgd_all(stream, rank.persistent(0), rank.at(0), tensorRows(kUpdates, kUpdatesOnDevice, 0, 2),
+  exposeGradients(rank, tensorRows(kUpdates, kUpdatesOnDevice), 1, rank.at(0));
+  sgd_all(stream, rank.persistent(0), rank.at(0), tensorRows(kUpdates, kUpdatesOnDevice),
       {sgd_step{learning_rate, &rank.device->control->hyper.weightDecay}, sgd_step{learning_rate,
       0.0}});
   report(stream, &rank.device->report->loss, loss);

@@ -52,8 +52,8 @@ template <int kColumns> struct DeviceRows : TensorRows<kColumns> {
 
 template <int kColumns, size_t kRows>
 DeviceRows<kColumns> tensorRows(const TensorRow<kColumns> (&table)[kRows],
-                                const TensorTable<kColumns, kRows> &onDevice, int64_t first,
-                                int64_t count) {
+                                const TensorTable<kColumns, kRows> &onDevice, int64_t first = 0,
+                                int64_t count = kRows) {
   const TensorTable<kColumns, kRows> *at = deviceConstant(onDevice);
   DeviceRows<kColumns> some{tensorRows(table, first, count), at->rows + first,
                             at->firstBlocks + first, 0};

@@ -96,7 +96,7 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
 
 //===-- All tensors of a table --------------------------------------------------------------===//
 //
-//     updateAll(stream, tensorRows(kUpdates, kUpdatesOnDevice, 0, 148), {adamw_step{rate, ...}},
+//     updateAll(stream, tensorRows(kUpdates, kUpdatesOnDevice), {adamw_step{rate, ...}},
 //               updated(p), updated(m), updated(v), each(g));
 //
 // One launch, with as many blocks as the GPU runs at a time: each prepares all steps once and
