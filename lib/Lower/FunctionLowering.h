@@ -73,7 +73,10 @@ private:
   /// reduced.
   mlir::Value findTotalCount();
 
+  /// Says which module the op belongs to, unless the last comment did. One that no call follows is
+  /// taken back.
   void comment(mlir::Operation *op);
+  bool isEmpty();
 
   /// Where a training step's computation changes between the forward pass, the backward pass and
   /// the updates; the runtime sees by itself what is communicated and copied.
@@ -91,7 +94,8 @@ private:
   mlir::OpBuilder builder;
   Lowering l;
   mlir::Value totalCount;
-  std::string lastComment;
+  std::string lastComment, commentBefore;
+  CommentOp heading; ///< the last comment
   std::optional<Work> lastWork;
   bool marksLayers;                                           ///< where the computation is
   std::optional<int64_t> lastLayer = train::LayerAttr::kOnce; ///< at first, by the runtime

@@ -279,10 +279,23 @@ void FunctionLowering::comment(Operation *op) {
     return;
   else if (backward)
     path += ", backward";
+  if (path != lastComment && heading && isEmpty()) {
+    heading.erase();
+    heading = {};
+    lastComment = commentBefore;
+  }
   if (path == lastComment)
     return;
+  commentBefore = lastComment;
   lastComment = path;
-  l.create<CommentOp>(path);
+  heading = l.create<CommentOp>(path);
+}
+
+bool FunctionLowering::isEmpty() {
+  if (heading->getBlock() != builder.getInsertionBlock())
+    return false;
+  auto after = llvm::make_range(std::next(Block::iterator(heading)), builder.getInsertionPoint());
+  return llvm::all_of(after, [](Operation &op) { return isPointer(&op); });
 }
 
 static bool computes(Operation *op) {
