@@ -165,14 +165,14 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
   FunctionsPrinter functions(module, os);
   if (failed(functions.printKernels()))
     return failure();
-  // For a deep model, these are tens of thousands of lines, on which -O3 takes most of a minute and
-  // more than a gigabyte; -O0 takes a few seconds.
-  os << "\n// What follows only calls; there is nothing in it to optimize.\n"
-        "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
+  bool kernelsOnly = emit::emitterOf(rt::Target::of(module)).optimizesKernelsOnly();
+  if (kernelsOnly)
+    os << "\n// What follows only calls; there is nothing in it to optimize.\n"
+          "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
   if (failed(functions.printCalls()))
     return failure();
-  os << "\n#pragma GCC pop_options\n"
-        "\n//===-- What the runtime needs to know "
+  os << (kernelsOnly ? "\n#pragma GCC pop_options\n" : "")
+     << "\n//===-- What the runtime needs to know "
         "---------------------------------------------------------===//\n\n";
   return emit::printTables(module, options, os);
 }

@@ -126,10 +126,6 @@ static void map_reciprocal(const Stream &stream, float *out, const float *x, int
   mapElements(stream, {ni}, map_reciprocal_element(), each(out), each(x));
 }
 
-// What follows only calls; there is nothing in it to optimize.
-#pragma GCC push_options
-#pragma GCC optimize("O0")
-
 // Parameters and states as they start; where parameters come from, --init says.
 static void init(Rank &rank) {
   const Stream &stream = rank.device->stream;
@@ -238,8 +234,6 @@ static void train_step(Rank &rank) {
       0.0}});
   report(stream, &rank.device->report->loss, loss);
 }
-
-#pragma GCC pop_options
 
 //===-- What the runtime needs to know ---------------------------------------------------------===//
 
