@@ -164,6 +164,8 @@ static Value sourceOf(Value tensor) {
     return tx::FusedMatmul::of(fused).addedTo(number);
   if (auto lookup = dyn_cast<tx::FusedLookupOp>(definer))
     return tx::FusedLookup::of(lookup).gradientSoFar();
+  if (isa<tx::LayerNormGradAddOp, tx::RmsNormGradAddOp>(definer) && number == 0)
+    return definer->getOperands().back();
   auto wait = dyn_cast<AsyncWaitInterface>(definer);
   return wait ? wait.getFilledBy(number) : Value();
 }

@@ -10,6 +10,7 @@
 #include "dialects/Tx/FusedLookup.h"
 #include "dialects/Tx/FusedMatmul.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Lower/TensorRoles.h"
 
 using namespace mlir;
 using namespace partita;
@@ -18,27 +19,6 @@ using namespace partita::rt;
 /// "a.b" of "a.b.c"; "" of "c".
 static StringRef parentOf(StringRef name) {
   return name.contains('.') ? name.rsplit('.').first : "";
-}
-
-Naming::Naming(func::FuncOp function) {
-  llvm::StringMap<unsigned> firsts;
-  unsigned count = 0;
-  for (auto parameter : function->getParentOfType<ModuleOp>().getOps<train::ParameterOp>()) {
-    ++count;
-    if (parameter.getSymName().contains('.'))
-      ++firsts[parameter.getSymName().split('.').first];
-  }
-  for (auto &entry : firsts)
-    if (count > 1 && entry.second * 10 >= count * 9)
-      prefix = entry.first().str() + ".";
-  nameGradients(function);
-  findSharedTables(function);
-  findModules(function);
-}
-
-StringRef Naming::shorten(StringRef name) const {
-  name.consume_front(prefix);
-  return name;
 }
 
 /// The op if it gathers, or begins to; else null.
@@ -67,6 +47,31 @@ static StringRef parameterOf(Value value) {
       return "";
   }
   return "";
+}
+
+Naming::Naming(func::FuncOp function) {
+  llvm::StringMap<unsigned> firsts;
+  unsigned count = 0;
+  for (auto parameter : function->getParentOfType<ModuleOp>().getOps<train::ParameterOp>()) {
+    ++count;
+    if (parameter.getSymName().contains('.'))
+      ++firsts[parameter.getSymName().split('.').first];
+  }
+  for (auto &entry : firsts)
+    if (count > 1 && entry.second * 10 >= count * 9)
+      prefix = entry.first().str() + ".";
+  nameGradients(function);
+  findSharedTables(function);
+  findModules(function);
+  roles = TensorRoles::find(function, {[this](Operation *op) { return moduleOf(op); },
+                                       [](Value value) { return ::parameterOf(value); },
+                                       [this](Operation *op) { return !labelOf(op).empty(); },
+                                       [this](Value value) { return of(value); }});
+}
+
+StringRef Naming::shorten(StringRef name) const {
+  name.consume_front(prefix);
+  return name;
 }
 
 StringRef Naming::parameterOf(Operation *op) const {
@@ -243,6 +248,23 @@ void Naming::findModules(func::FuncOp function) {
 
 std::string Naming::moduleOf(Operation *op) const { return modules.lookup(op); }
 
+/// The op that a result is named after, of a fused op the one that computes it; of a lookup that one.
+static Operation *computing(OpResult result) {
+  Operation *op = result.getOwner();
+  if (auto lookup = dyn_cast<tx::FusedLookupOp>(op))
+    return tx::FusedLookup::of(lookup).lookup;
+  if (!isa<tx::FusionOp>(op))
+    return op;
+  Operation *inside = op->getRegion(0)
+                          .front()
+                          .getTerminator()
+                          ->getOperand(result.getResultNumber())
+                          .getDefiningOp();
+  auto cast = dyn_cast_or_null<tx::CastOp>(inside);
+  Operation *exact = cast ? cast.getOperand().getDefiningOp() : nullptr;
+  return exact ? exact : inside ? inside : op;
+}
+
 std::string Naming::of(Value tensor) const {
   Operation *definer = tensor.getDefiningOp();
   if (auto read = dyn_cast<train::ReadOp>(definer))
@@ -254,11 +276,12 @@ std::string Naming::of(Value tensor) const {
   if (gatherOf(definer))
     if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
       return (shorten(parameter) + ".full").str();
+  if (auto role = roles.find(tensor); role != roles.end())
+    return role->second;
   StringRef node = provenance::nameOf(definer);
   std::string base = moduleOf(definer);
   bool backward = provenance::isBackward(definer) && !isa<offload::CopyInterface>(definer);
-  auto fused = dyn_cast<tx::FusedLookupOp>(definer); // has the name of its lookup
-  StringRef op = (fused ? tx::FusedLookup::of(fused).lookup : definer)->getName().stripDialect();
+  StringRef op = computing(cast<OpResult>(tensor))->getName().stripDialect();
   StringRef parameter = labelOf(definer);
   if (node.contains('/')) {
     std::string dotted;
@@ -270,6 +293,8 @@ std::string Naming::of(Value tensor) const {
       base += (base.empty() ? "" : ".") + op.str();
   } else if (!isa<KernelInterface>(definer) || parentOf(parameter).empty()) {
     base = shorten(parameter).str() + "." + op.str();
+  } else if (isa<tx::FusionOp>(definer) && op != "add") {
+    base += "." + op.str(); // the activation of what a bias was added to
   }
   if (auto kernel = dyn_cast<KernelInterface>(definer))
     if (StringRef suffix = kernel.resultName(cast<OpResult>(tensor).getResultNumber());

@@ -1,7 +1,8 @@
 //===- Naming.h - names of values in the program ------------------------------------*- C++ -*-===//
 //
-// A value is named after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
-// parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, if that
+// A gradient is named after its parameter ("h.0.attn.c_attn.weight.grad"), a value that every
+// Transformer has after its role ("h.0.residual"), its cotangent after that ("h.0.dresidual"), other
+// values after the parameter that their op reads ("h.0.attn.c_attn"), anything else after its node in the model or, if that
 // is generated ("node_view_12"), after its op within the module that is being computed
 // ("h.0.attn.attention"). The common prefix of all parameters' names is left out.
 //
@@ -39,6 +40,7 @@ private:
 
   std::string prefix;                             // of all parameters, "transformer."
   llvm::DenseMap<mlir::Value, std::string> named; ///< gradients and the loss
+  llvm::DenseMap<mlir::Value, std::string> roles;
   llvm::DenseMap<mlir::Operation *, std::string> modules;
   llvm::StringSet<> sharedTables;
 };

@@ -204,8 +204,8 @@ struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::Class
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
     l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
-                                   l.scratch(), l.elements(op->getOperand(2)), w[1], w[0],
-                                   cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
+                                   l.scratch(0, "logits"), l.elements(op->getOperand(2)), w[1],
+                                   w[0], cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
                                    lossWork(op).block, ClassifierSizes::of(op).padded);
     return success();
   }
@@ -230,8 +230,8 @@ struct ClassifierLossGrad
     int64_t rows = l.elements(op->getOperand(2));
     bool scalar = rows > 1 && l.view(op->getOperand(3)).isScalar();
     l.create<rt::ClassifierLossGradOp>(l.result(0), l.result(1), l.result(2), l.operand(3),
-                                       l.operand(0), l.operand(1), l.operand(2), l.scratch(),
-                                       scalar ? 0 : 1, rows, w[1], w[0],
+                                       l.operand(0), l.operand(1), l.operand(2),
+                                       l.scratch(0, "dlogits"), scalar ? 0 : 1, rows, w[1], w[0],
                                        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(),
                                        gradientWork(op).block, ClassifierSizes::of(op).padded);
     return success();

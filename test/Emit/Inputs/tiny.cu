@@ -159,8 +159,8 @@ static void train_step(Rank &rank) {
   countLabels(stream, token_count, labels, 8, -100);
   allReduce(rank.group(kOverDp), {{token_count, 1}}, "loss");
   report(stream, &rank.device->report->tokenCount, token_count);
-  float *reciprocal = rank.at(640);
-  map_reciprocal(stream, reciprocal, token_count, 1);
+  float *dloss = rank.at(640);
+  map_reciprocal(stream, dloss, token_count, 1);
 
   // model.embed
   float *model_embed_Gather = rank.at(1024); // [2, 4, 8]
@@ -177,39 +177,37 @@ static void train_step(Rank &rank) {
   float *head_weight = rank.persistent(512); // [8, 16]
   gemm(stream, Trans::No, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8, head_weight, 16, 0.0f,
       model_head_MatMul, 16);
-  float *model_head_Add = rank.at(0); // [2, 4, 16]
+  float *logits = rank.at(0); // [2, 4, 16]
   float *head_bias = rank.persistent(1024); // [16]
-  map_add(stream, model_head_Add, model_head_MatMul, head_bias, 8, 16, 16, 16, 0);
-  float *model_head_cross_entropy_loss = rank.at(512); // [2, 4]
-  float *model_head_cross_entropy_lse = rank.at(576); // [2, 4]
-  crossEntropyForward(stream, model_head_cross_entropy_loss, model_head_cross_entropy_lse,
-      model_head_Add, labels, 8, 16, 16, -100);
-  float *model_head_reduce_sum = rank.at(1344);
-  reduceSum(stream, model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
+  map_add(stream, logits, model_head_MatMul, head_bias, 8, 16, 16, 16, 0);
+  float *losses = rank.at(512); // [2, 4]
+  float *logits_lse = rank.at(576); // [2, 4]
+  crossEntropyForward(stream, losses, logits_lse, logits, labels, 8, 16, 16, -100);
+  float *loss_sum = rank.at(1344);
+  reduceSum(stream, loss_sum, losses, 1, 8, 1);
   float *loss = rank.at(1344);
-  map_mul(stream, loss, model_head_reduce_sum, reciprocal, 1);
+  map_mul(stream, loss, loss_sum, dloss, 1);
   allReduce(rank.group(kOverDp), {{loss, 1}}, "loss");
 
   // model.head, backward
   beginWork(rank, Work::Backward);
-  float *model_head_cross_entropy_grad_dlogits = rank.at(0); // [2, 4, 16]
-  crossEntropyBackward(stream, model_head_cross_entropy_grad_dlogits, reciprocal, 0, model_head_Add,
-      model_head_cross_entropy_lse, labels, 8, 16, 16, -100);
+  float *dlogits = rank.at(0); // [2, 4, 16]
+  crossEntropyBackward(stream, dlogits, dloss, 0, logits, logits_lse, labels, 8, 16, 16, -100);
   float *head_weight_grad = rank.at(512); // [8, 16]
-  gemm(stream, Trans::Yes, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8,
-      model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
+  gemm(stream, Trans::Yes, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8, dlogits, 16, 0.0f,
+      head_weight_grad, 16);
   float *head_bias_grad = rank.at(1280); // [16]
-  reduceSum(stream, head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
+  reduceSum(stream, head_bias_grad, dlogits, 1, 8, 16);
   Pending pending = allReduceStart(rank.group(kOverDp),
       {{head_weight_grad, 128}, {head_bias_grad, 16}},
       "gradients of \042head\042 */ \134, backward");
-  float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
-  gemm(stream, Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
-      head_weight, 16, 0.0f, model_head_MatMul_2, 8);
+  float *dmodel_act_Gelu = rank.at(1024); // [2, 4, 8]
+  gemm(stream, Trans::No, Trans::Yes, 8, 8, 16, 1.0f, dlogits, 16, head_weight, 16, 0.0f,
+      dmodel_act_Gelu, 8);
 
   // model.act, backward
   float *model_act_Gelu_2 = rank.at(1024); // [2, 4, 8]
-  map_mul_2(stream, model_act_Gelu_2, model_head_MatMul_2, 64);
+  map_mul_2(stream, model_act_Gelu_2, dmodel_act_Gelu, 64);
 
   // model.embed, backward
   float *table_grad = rank.at(0); // [16, 8]
