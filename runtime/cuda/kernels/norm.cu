@@ -76,9 +76,13 @@ __global__ void __launch_bounds__(kMostRowThreads)
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
     float (&v)[kPack] = in.pack(k, first, count);
 #pragma unroll
-    for (int i = 0; i < kPack; ++i)
+    for (int i = 0; i < kPack; ++i) {
+      float centered = v[i] - m;
       if (kFullPacks || i < count)
-        squares += (v[i] - m) * (v[i] - m);
+        squares += centered * centered;
+      if constexpr (kHeld > 0)
+        v[i] = centered;
+    }
   });
   float s = 1.0f / sqrtf(overRow<Sum>(squares, space) / float(width) + epsilon);
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
       loadParameter<kFullPacks>(b, bias, first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      float value = (v[i] - m) * s;
+      float value = (kHeld > 0 ? v[i] : v[i] - m) * s;
       if (weight)
         value *= w[i];
       v[i] = bias ? value + b[i] : value;
