@@ -335,10 +335,10 @@ void backwardInTiles(const Stream &stream, const Backward<T, kStep> &call, const
 }
 
 /// The same on tensor cores, for calls that are onTensorCores. With a bias, delta and base are the portable kernels', and
-/// so is dbias. sums: partial sums of rows, or null.
+/// so is dbias.
 template <typename T, bool kStep>
 void backwardOnTensorCores(const Stream &stream, const Backward<T, kStep> &call,
-                           const Scores &dbias, bool prepares, float *sums = nullptr) {
+                           const Scores &dbias, bool prepares, const PartialSums &sums = {}) {
   MmaBackward<T, kStep> operands{
       call.dq,           call.dk,        call.dv, call.delta, call.dout,  call.out,
       call.logSumExp,    call.q,         call.k,  call.v,     call.shape, call.bias,
@@ -385,7 +385,7 @@ void backward(const Stream &stream, const Backward<T, false> &call, const Scores
   bool isStored = backwardFused(stream, call, dbias);
   if constexpr (sizeof(T) == 2)
     if (!isStored && onTensorCores<T>(call.shape)) {
-      backwardOnTensorCores(stream, call, dbias, /*prepares=*/true, partials);
+      backwardOnTensorCores(stream, call, dbias, /*prepares=*/true, {partials, sumsOf(call.shape)});
       if (sums)
         addPartialRowSums(stream, sums, partials, call.shape);
       return;

@@ -8,7 +8,7 @@
 #ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_CUH
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_CUH
 
-#include "cuda/attention/attention.cuh"
+#include "cuda/attention/attention_sums.cuh"
 #include "cuda/attention/mma.cuh"
 #include "cuda/kernels/power_of_two.cuh"
 
@@ -156,13 +156,21 @@ __device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4],
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       int at = query + 16 * i + 8 * half;
-      int first = sight.first(at) - key - column;
       int end = sight.end(at) - key - column;
 #pragma unroll
       for (int j = 0; j < kKeys / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          if (8 * j + e < first || 8 * j + e >= end)
+          if (8 * j + e >= end)
+            scores[i][j][2 * half + e] = Largest::kNone;
+      if (!sight.hidesBefore())
+        continue;
+      int first = sight.first(at) - key - column;
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < first)
             scores[i][j][2 * half + e] = Largest::kNone;
     }
 }
@@ -420,7 +428,7 @@ template <typename T, bool kStep = false> struct MmaBackward {
   AttentionShape shape;
   Bias<T> bias = ScoresOf<const T>();
   bool addToQueries = false, addToKeys = false; ///< of a step: to dq; to dk and dv
-  float *sums = nullptr; ///< partial sums of rows (attention_sums.cuh), or null; not of a step
+  PartialSums sums = {};                        ///< of rows; not of a step
 };
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);

@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(kMmaThreads)
   __syncthreads();
   storeKeyGradients<D>(call, dk, dv, drops.scale, ownKeys, ownValues, first);
   if (!kStep && call.sums) // for all of the block
-    storeKeySums<kMmaWarps>(call, dk, dv, reinterpret_cast<float *>(douts), key);
+    storeKeySums<kMmaWarps>(call, dk, dv, reinterpret_cast<float *>(douts), b, blockIdx.y, key);
 }
 
 /// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,

@@ -26,28 +26,59 @@ void sumStoredRows(const Stream &stream, const RowSumsOf<T> &sums, float *partia
                    const AttentionShape &shape, const HeadsOf<T> &dq, const HeadsOf<T> &dk,
                    const HeadsOf<T> &dv);
 
-/// Writes the sums of the columns of a warp's rows of C to `columns`, [kColumns * 8] of shared memory:
-/// in registers, then in a butterfly. The head has `count` rows, the warp those from `first` on.
-template <int kTilesA, int kColumns>
+/// Where a call's kernels leave partial sums, and the first columns of dk and dv in a row of them; computed by the
+/// host, as it takes divisions of 64 bits. No data: they leave none.
+struct PartialSums {
+  float *data = nullptr;
+  int64_t columns = 0, keyColumn = 0, valueColumn = 0;
+  PartialSums() = default;
+  PartialSums(float *data, const AttentionSums &sums)
+      : data(data), columns(sums.columns()), keyColumn(sums.keyColumn()),
+        valueColumn(sums.valueColumn()) {}
+  PARTITA_RT_HOST_DEVICE explicit operator bool() const { return data; }
+};
+
+/// Writes the sums of the columns of a warp's rows of C to `columns`, [kColumns * 8] of shared memory. Lanes that
+/// share columns halve them, as long as their number is even: each passes one half on and keeps the sums of the
+/// other. The head has `count` rows, the warp those from `first` on. kZeros: rows behind them are zeros.
+template <bool kZeros = false, int kTilesA, int kColumns>
 __device__ inline void sumColumnsOfC(float *columns, const float (&c)[kTilesA][kColumns][4],
                                      int first, int count) {
   int lane = int(threadIdx.x) % kWarp, row = first + lane / 4;
+  float sums[2 * kColumns];
 #pragma unroll
-  for (int j = 0; j < kColumns; ++j)
+  for (int i = 0; i < 2 * kColumns; ++i) {
+    sums[i] = kZeros || row < count ? c[0][i / 2][i % 2] : 0.0f;
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      float sum = 0.0f;
+    for (int t = 1; t < 2 * kTilesA; ++t)
+      if (kZeros || row + 8 * t < count)
+        sums[i] += c[t / 2][i / 2][t % 2 * 2 + i % 2];
+  }
+  int kept = 2 * kColumns, begin = 0; // the lane's sums are those of [begin, begin + kept)
 #pragma unroll
-      for (int t = 0; t < kTilesA; ++t)
+  for (int with = kWarp / 2; with >= 4; with /= 2) {
+    if (kept % 2 != 0) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
-          if (row + 16 * t + 8 * half < count)
-            sum += c[t][j][2 * half + e];
+      for (int i = 0; i < kColumns; ++i)
+        if (i < kept)
+          sums[i] += __shfl_xor_sync(kAllLanes, sums[i], with);
+      continue;
+    }
+    kept /= 2;
+    bool upper = lane & with;
 #pragma unroll
-      for (int with = 4; with < kWarp; with *= 2)
-        sum += __shfl_xor_sync(kAllLanes, sum, with);
-      if (lane < 4)
-        columns[8 * j + 2 * lane + e] = sum;
+    for (int i = 0; i < kColumns; ++i)
+      if (i < kept) {
+        float own = upper ? sums[i + kept] : sums[i], other = upper ? sums[i] : sums[i + kept];
+        sums[i] = own + __shfl_xor_sync(kAllLanes, other, with);
+      }
+    begin += upper ? kept : 0;
+  }
+#pragma unroll
+  for (int i = 0; i < kColumns; ++i)
+    if (i < kept) {
+      int at = begin + i;
+      columns[at / 2 * 8 + lane % 4 * 2 + at % 2] = sums[i];
     }
 }
 
@@ -58,17 +89,19 @@ template <int D, int kWarps, int kRowsOfWarp>
 __device__ inline void storePartialSums(float *partials, int64_t pitch, const float *ofWarps,
                                         int64_t b, int first, int count, int width) {
   constexpr int kTogether = kAttentionSumRows / kRowsOfWarp, kParts = kWarps / kTogether;
-  static_assert(kTogether * kRowsOfWarp == kAttentionSumRows && kParts * kTogether == kWarps);
-  int64_t part = b * ceilDiv(count, kAttentionSumRows) + first / kAttentionSumRows;
-  for (int i = int(threadIdx.x); i < kParts * D; i += kWarps * kWarp) {
-    int own = i / D, column = i % D;
-    if (column >= width || first + own * kAttentionSumRows >= count)
+  constexpr int kThreads = kWarps * kWarp, kSumRows = kAttentionSumRows;
+  static_assert(kTogether * kRowsOfWarp == kSumRows && kParts * kTogether == kWarps);
+  partials += (b * ((count + kSumRows - 1) / kSumRows) + first / kSumRows) * pitch;
+#pragma unroll
+  for (int begin = 0; begin < kParts * D; begin += kThreads) {
+    int i = begin + int(threadIdx.x), own = i / D, column = i % D;
+    if (i >= kParts * D || column >= width || first + own * kSumRows >= count)
       continue;
     float sum = 0.0f;
 #pragma unroll
     for (int warp = 0; warp < kTogether; ++warp)
       sum += ofWarps[(own * kTogether + warp) * D + column];
-    partials[(part + own) * pitch + column] = sum;
+    partials[own * pitch + column] = sum;
   }
 }
 
@@ -78,32 +111,32 @@ template <int kWarps, int kTilesA, int kColumns, typename Call>
 __device__ inline void storeQuerySums(const Call &call, const float (&dq)[kTilesA][kColumns][4],
                                       float *space, int first) {
   constexpr int D = 8 * kColumns, kRows = 16 * kTilesA;
-  AttentionSums sums = sumsOf(call.shape);
   int64_t h = blockIdx.y, b = blockIdx.z;
-  int warp = int(threadIdx.x) / kWarp, count = int(sums.sequence), width = int(sums.headDim);
+  int warp = int(threadIdx.x) / kWarp, count = int(call.shape.sequence);
+  int width = int(call.shape.headDim);
   sumColumnsOfC(space + warp * D, dq, first + warp * kRows, count);
   __syncthreads();
-  storePartialSums<D, kWarps, kRows>(call.sums + h * width, sums.columns(), space, b, first, count,
-                                     width);
+  storePartialSums<D, kWarps, kRows>(call.sums.data + h * width, call.sums.columns, space, b, first,
+                                     count, width);
 }
 
 /// The same of dk and dv. `space`: [2, kWarps, D].
-template <int kWarps, int kTilesA, int kColumns, typename Call>
+template <int kWarps, bool kZeros = false, int kTilesA, int kColumns, typename Call>
 __device__ inline void storeKeySums(const Call &call, const float (&dk)[kTilesA][kColumns][4],
                                     const float (&dv)[kTilesA][kColumns][4], float *space,
-                                    int first) {
+                                    int64_t b, int64_t kv, int first) {
   constexpr int D = 8 * kColumns, kRows = 16 * kTilesA;
-  AttentionSums sums = sumsOf(call.shape);
-  int64_t kv = blockIdx.y, b = blockIdx.z;
-  int warp = int(threadIdx.x) / kWarp, count = int(sums.keySequence);
+  const PartialSums &sums = call.sums;
+  int warp = int(threadIdx.x) / kWarp, count = int(call.shape.keySequence);
+  int width = int(call.shape.headDim), valueWidth = int(call.shape.valueDim);
   float *ofValues = space + kWarps * D;
-  sumColumnsOfC(space + warp * D, dk, first + warp * kRows, count);
-  sumColumnsOfC(ofValues + warp * D, dv, first + warp * kRows, count);
+  sumColumnsOfC<kZeros>(space + warp * D, dk, first + warp * kRows, count);
+  sumColumnsOfC<kZeros>(ofValues + warp * D, dv, first + warp * kRows, count);
   __syncthreads();
-  storePartialSums<D, kWarps, kRows>(call.sums + sums.keyColumn() + kv * sums.headDim,
-                                     sums.columns(), space, b, first, count, int(sums.headDim));
-  storePartialSums<D, kWarps, kRows>(call.sums + sums.valueColumn() + kv * sums.valueDim,
-                                     sums.columns(), ofValues, b, first, count, int(sums.valueDim));
+  storePartialSums<D, kWarps, kRows>(sums.data + sums.keyColumn + kv * width, sums.columns, space,
+                                     b, first, count, width);
+  storePartialSums<D, kWarps, kRows>(sums.data + sums.valueColumn + kv * valueWidth, sums.columns,
+                                     ofValues, b, first, count, valueWidth);
 }
 
 } // namespace partita_rt::cuda

@@ -110,14 +110,15 @@ __device__ void storePanels(const HeadRows<T> &head, const float (&sums)[D / 8][
     storeMatrices(tile + offsetOf<kRows>(row + lane % 16, j + lane / 16), pairs);
   }
   __syncwarp();
-  constexpr int kPacks = D / kPack;
+  constexpr int kPacks = D / kPack, kStep = kWarp / kPacks; // rows at a time
+  int at = lane / kPacks, pack = lane % kPacks, rest = count - first - at;
+  T *to = head.row(first + at) + pack * kPack;
+  int64_t step = kStep * head.stride;
 #pragma unroll
-  for (int i = 0; i < 16 * kPacks; i += kWarp) {
-    int at = (i + lane) / kPacks, pack = (i + lane) % kPacks;
-    if (first + at < count)
-      *reinterpret_cast<uint4 *>(head.row(first + at) + pack * kPack) =
-          *reinterpret_cast<const uint4 *>(tile + offsetOf<kRows>(row + at, pack));
-  }
+  for (int i = 0; i < 16; i += kStep, to += step)
+    if (i < rest)
+      *reinterpret_cast<uint4 *>(to) =
+          *reinterpret_cast<const uint4 *>(tile + offsetOf<kRows>(row + at + i, pack));
 }
 
 /// The operands of a backward pass. Operands: MmaBackward.

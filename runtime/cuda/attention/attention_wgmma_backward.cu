@@ -26,14 +26,14 @@ template <typename T, typename Plan> class QueryCopies {
   T *keys, *values, *queries, *douts;
   int b, kv, key, head, query, step = 0;
   const float *number; ///< logSumExp2; delta follows at the same distance as in the workspace
-  Arrivals<2> arrivals;
+  Arrivals arrivals;
 
   __device__ const float *numbersOf() const {
     return call.logSumExp2 + call.rowOf(b, head, query) + int(threadIdx.x) % kQueries;
   }
   /// Starts copying a tile, the first one with the keys and values.
   __device__ void copyTiles() {
-    uint64_t *barrier = arrivals.of(step % 2);
+    uint64_t *barrier = arrivals.of(step);
     announceBytes(barrier, 2 * (kTile + (step == 0 ? kKeyTile : 0)) * sizeof(T));
     if (step == 0) {
       copyTile<Plan::kOwn, D>(keys, maps.k, key, kv, b, barrier);
@@ -76,7 +76,7 @@ public:
   /// Waits for this thread's copies of the tile.
   __device__ void wait(int i) {
     waitForCopies<0>();
-    arrivals.wait(i % 2);
+    arrivals.wait(i);
   }
 };
 
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kKeys = Plan::kOwn, kQueries = Plan::kPassing;
   constexpr int kTile = kQueries * D;
-  __shared__ uint64_t barriers[2];
+  __shared__ uint64_t barriers[Arrivals::kBuffers];
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
   const AttentionShape &shape = call.shape;
   T *keys = tilesIn<T>(dynamic), *values = keys + kKeys * D;
@@ -163,7 +163,8 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, first, sight.keys);
   storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, first, sight.keys);
   if (call.sums) // for all of the block
-    storeKeySums<Plan::kThreads / kWarp>(call, dk, dv, reinterpret_cast<float *>(queries), key);
+    storeKeySums<Plan::kThreads / kWarp>(call, dk, dv, reinterpret_cast<float *>(queries), b, kv,
+                                         key);
 }
 
 /// Computes prepareBackward's results for a lane's rows of C, for this kernel and for
@@ -211,7 +212,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
   constexpr int kTile = kKeys * D;
-  __shared__ uint64_t barriers[2];
+  __shared__ uint64_t barriers[Arrivals::kBuffers];
   const AttentionShape &shape = call.shape;
   T *queries = tilesIn<T>(dynamic), *douts = queries + kQueries * D;
   T *keys = douts + kQueries * D, *values = keys + 2 * kTile;
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
   int begin = sight.first(query) / kKeys * kKeys;
   int end = sight.end(min(query + kQueries, sight.queries) - 1);
-  Arrivals<2> arrivals(barriers);
+  Arrivals arrivals(barriers);
   auto copyKeys = [&](int key, int buffer) { // the first ones with the queries
     if (threadIdx.x != 0 || key >= end)
       return;
@@ -248,7 +249,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   float dq[1][D / 8][4] = {}, shift[2], delta[2];
   prepareRows<D>(call, first, shift, delta);
   for (int i = 0, key = begin; key < end; ++i, key += kKeys) {
-    arrivals.wait(i % 2);
+    arrivals.wait(i);
     __syncthreads(); // all threads are done with the last ones
     copyKeys(key + kKeys, (i + 1) % 2);
     if (!sight.meets(groupFirst, groupLast, key, key + kKeys))

@@ -31,11 +31,11 @@ template <typename T, typename Plan> class KeyTiles {
   T *queries, *keys, *values;
   const ForwardMaps &maps;
   int kv, begin, tiles, step = 0;
-  Arrivals<4> arrivals; ///< of two tiles of keys, and of two of values
+  Arrivals keyArrivals, valueArrivals;
 
   /// Starts copying keys, the first ones with the queries.
   __device__ void copyKeys(int i, int query) {
-    uint64_t *barrier = arrivals.of(i % 2);
+    uint64_t *barrier = keyArrivals.of(i);
     announceBytes(barrier, (kTile + (i == 0 ? Plan::kOwn * D : 0)) * sizeof(T));
     if (i == 0)
       copyTile<Plan::kOwn, D>(queries, maps.q, query, int(blockIdx.y), int(blockIdx.z), barrier);
@@ -43,7 +43,7 @@ template <typename T, typename Plan> class KeyTiles {
                        barrier);
   }
   __device__ void copyValues(int i) {
-    uint64_t *barrier = arrivals.of(2 + i % 2);
+    uint64_t *barrier = valueArrivals.of(i);
     announceBytes(barrier, kTile * sizeof(T));
     copyTile<kKeys, D>(values + i % 2 * kTile, maps.v, begin + i * kKeys, kv, int(blockIdx.z),
                        barrier);
@@ -54,7 +54,8 @@ public:
   __device__ KeyTiles(T *queries, uint64_t *barriers, const ForwardMaps &maps, int query, int kv,
                       int begin, int tiles)
       : queries(queries), keys(queries + Plan::kOwn * D), values(keys + 2 * kTile), maps(maps),
-        kv(kv), begin(begin), tiles(tiles), arrivals(barriers) {
+        kv(kv), begin(begin), tiles(tiles), keyArrivals(barriers),
+        valueArrivals(barriers + Arrivals::kBuffers) {
     if (threadIdx.x == 0 && tiles > 0)
       copyKeys(0, query);
     __syncthreads(); // the barriers are made
@@ -63,9 +64,9 @@ public:
   /// that follow them.
   __device__ void next() {
     if (step < tiles)
-      arrivals.wait(step % 2);
+      keyArrivals.wait(step);
     if (step > 0)
-      arrivals.wait(2 + (step - 1) % 2);
+      valueArrivals.wait(step - 1);
     __syncthreads(); // all threads are done with the previous ones
     if (threadIdx.x == 0) {
       if (step + 1 < tiles)
@@ -89,7 +90,7 @@ template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     forwardByGroups(Forward<T> call, const __grid_constant__ ForwardMaps maps) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
-  __shared__ uint64_t barriers[4];
+  __shared__ uint64_t barriers[2 * Arrivals::kBuffers]; // of keys, and of values
   constexpr int D = Plan::kDim, kQueries = Plan::kOwn, kKeys = Plan::kPassing;
   const AttentionShape &shape = call.shape;
   T *queries = tilesIn<T>(dynamic);

@@ -25,10 +25,11 @@ template <int kDim_> struct HeadPlan {
 
 /// What there is to do, in numbers of 32 bits: divisions of others take a hundred instructions.
 struct Extents {
-  int batch, keyHeads, groups, keys;
+  int batch, heads, keyHeads, groups, keys, queries, pitch;
   explicit Extents(const AttentionShape &shape)
-      : batch(int(shape.batch)), keyHeads(int(shape.heads / shape.groups)),
-        groups(int(shape.groups)), keys(int(shape.keySequence)) {}
+      : batch(int(shape.batch)), heads(int(shape.heads)), keyHeads(int(shape.heads / shape.groups)),
+        groups(int(shape.groups)), keys(int(shape.keySequence)), queries(int(shape.sequence)),
+        pitch(int(queryPitch(shape))) {}
 };
 
 /// A block's place in its work: a tile of queries that passes a tile of keys. Every tile of keys has at
@@ -118,21 +119,22 @@ template <typename T, typename Plan, bool kDocuments> class PlaceCopies {
   const BackwardMaps &maps;
   const Extents &all;
   HeadTiles<T, Plan> tiles;
-  Arrivals<4> arrivals; ///< of two tiles of queries, and of two of keys
+  Arrivals queryArrivals, keyArrivals;
 
 public:
   __device__ PlaceCopies(const PreparedBackward<T> &call, const BackwardMaps &maps,
                          const Extents &all, const HeadTiles<T, Plan> &tiles, uint64_t *barriers)
-      : call(call), maps(maps), all(all), tiles(tiles), arrivals(barriers) {}
+      : call(call), maps(maps), all(all), tiles(tiles), queryArrivals(barriers),
+        keyArrivals(barriers + Arrivals::kBuffers) {}
 
-  /// Starts copying the queries, and what is known of them.
-  __device__ void startQueries(const Place<Plan, kDocuments> &place, int buffer, float *numbers) {
+  /// Starts copying the queries of a block's step, and what is known of them.
+  __device__ void startQueries(const Place<Plan, kDocuments> &place, int step, float *numbers) {
     const AttentionShape &shape = call.shape;
     int b = place.batch, h = place.queryHead(all);
     bool first = isFirstVisit<Plan>(Sight<int, kDocuments>(shape, b), place.query, place.key);
     if (threadIdx.x == 0) {
-      uint64_t *barrier = arrivals.of(buffer);
-      int at = buffer * Plan::kQueryTile;
+      uint64_t *barrier = queryArrivals.of(step);
+      int at = (step & 1) * Plan::kQueryTile;
       announceBytes(barrier, (first ? 3 : 2) * Plan::kQueryTile * sizeof(T));
       copyTile<kQueries, D>(tiles.queries + at, maps.q, place.query, h, b, barrier);
       copyTile<kQueries, D>(tiles.douts + at, maps.dout, place.query, h, b, barrier);
@@ -141,31 +143,31 @@ public:
     }
     if (int(threadIdx.x) < 2 * kQueries) {
       int row = place.query + int(threadIdx.x) % kQueries;
-      int64_t number = call.rowOf(b, h, row);
-      const float *from = int(threadIdx.x) >= kQueries ? call.delta + number
-                          : first                      ? call.logSumExp + number
-                                                       : call.logSumExp2 + number;
-      copyWordAsync(numbers + int(threadIdx.x), from, row < shape.sequence);
+      const float *from = int(threadIdx.x) >= kQueries ? call.delta
+                          : first                      ? call.logSumExp
+                                                       : call.logSumExp2;
+      copyWordAsync(numbers + int(threadIdx.x), from + ((b * all.heads + h) * all.pitch + row),
+                    row < all.queries);
     }
     commitCopies();
   }
-  /// Starts copying keys and values.
-  __device__ void startKeys(const Place<Plan, kDocuments> &place, int buffer) {
+  /// Starts copying keys and values, a block's tile number i of them.
+  __device__ void startKeys(const Place<Plan, kDocuments> &place, int i) {
     if (threadIdx.x != 0)
       return;
-    uint64_t *barrier = arrivals.of(2 + buffer);
+    uint64_t *barrier = keyArrivals.of(i);
     int b = place.batch, kv = place.keyHead;
-    int at = buffer * Plan::kKeyTile;
+    int at = (i & 1) * Plan::kKeyTile;
     announceBytes(barrier, 2 * Plan::kKeyTile * sizeof(T));
     copyTile<kKeys, D>(tiles.keys + at, maps.k, place.key, kv, b, barrier);
     copyTile<kKeys, D>(tiles.values + at, maps.v, place.key, kv, b, barrier);
   }
   /// Waits for what this thread must wait for.
-  __device__ void waitForQueries(int buffer) {
+  __device__ void waitForQueries(int step) {
     waitForCopies<0>();
-    arrivals.wait(buffer);
+    queryArrivals.wait(step);
   }
-  __device__ void waitForKeys(int buffer) { arrivals.wait(2 + buffer); }
+  __device__ void waitForKeys(int i) { keyArrivals.wait(i); }
 };
 
 #endif

@@ -119,7 +119,8 @@ template <typename T, typename Plan> struct QuerySums {
                                 int count) const {
     constexpr int D = Plan::kDim, kWarps = kByRows ? 8 : 4;
     int warp = int(threadIdx.x) / kWarp % kWarps;
-    sumColumnsOfC(space + warp * D + (kByRows ? 0 : group * 64), terms, query + row, count);
+    sumColumnsOfC</*kZeros=*/true>(space + warp * D + (kByRows ? 0 : group * 64), terms,
+                                   query + row, count);
     __syncthreads();
     storePartialSums<D, kWarps, 16>(partials, pitch, space, b, query, count, D);
   }
@@ -131,27 +132,6 @@ template <int N> __device__ inline void clear(float (&sums)[N][4]) {
 #pragma unroll
     for (float &sum : each)
       sum = 0.0f;
-}
-
-/// Stores the partial sums of a tile of dk and dv. space: a tile of the block's shared memory that nobody uses;
-/// all threads must call this.
-template <typename Plan, bool kDocuments, typename T>
-__device__ void storeKeyPartials(const PreparedBackward<T> &call,
-                                 const float (&dk)[1][Plan::kDim / 8][4],
-                                 const float (&dv)[1][Plan::kDim / 8][4], float *space,
-                                 const Place<Plan, kDocuments> &place) {
-  constexpr int D = Plan::kDim, kWarps = Plan::kThreads / kWarp;
-  AttentionSums sums = sumsOf(call.shape);
-  int warp = int(threadIdx.x) / kWarp, count = int(sums.keySequence);
-  float *ofValues = space + kWarps * D;
-  sumColumnsOfC(space + warp * D, dk, place.key + warp * 16, count);
-  sumColumnsOfC(ofValues + warp * D, dv, place.key + warp * 16, count);
-  __syncthreads();
-  for (int i = 0; i < 2; ++i) {
-    int64_t column = (i == 0 ? sums.keyColumn() : sums.valueColumn()) + place.keyHead * int64_t(D);
-    storePartialSums<D, kWarps, 16>(call.sums + column, sums.columns(), i == 0 ? space : ofValues,
-                                    place.batch, place.key, count, D);
-  }
 }
 
 /// Writes zeros to the dq of queries that see none of the head's keys, and to their partial sums.
@@ -173,13 +153,12 @@ __device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, k
     }
     if (!call.sums)
       continue;
-    AttentionSums sums = sumsOf(call.shape);
     int width = int(call.shape.groups) * Plan::kDim;
     int parts = int(ceilDiv(rows, kAttentionSumRows));
-    int64_t part = b * ceilDiv(sums.sequence, kAttentionSumRows) + query / kAttentionSumRows;
+    int64_t part = b * ceilDiv(call.shape.sequence, kAttentionSumRows) + query / kAttentionSumRows;
     for (int i = int(threadIdx.x); i < parts * width; i += Plan::kThreads)
-      call.sums[(part + i / width) * sums.columns() + int64_t(place.keyHead) * width + i % width] =
-          0.0f;
+      call.sums.data[(part + i / width) * call.sums.columns + int64_t(place.keyHead) * width +
+                     i % width] = 0.0f;
   }
 }
 
@@ -190,7 +169,7 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
     gradientsByHeads(PreparedBackward<T> call, float *sums,
                      const __grid_constant__ BackwardMaps maps, Extents all) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
-  __shared__ uint64_t barriers[4];
+  __shared__ uint64_t barriers[2 * Arrivals::kBuffers]; // of queries, and of keys
   constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
   constexpr bool kDocuments = kHasFirstKeys<kExtra>, kDrops = kExtra == Extra::Dropout;
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
@@ -210,17 +189,17 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
   copies.startQueries(place, 0, numbers[0][0]);
   __syncthreads(); // the barriers are made
   for (int step = 0, keyTile = 0; place.isInside(all); ++step) {
-    int buffer = step % 2, query = place.query, key = place.key;
+    int buffer = step & 1, query = place.query, key = place.key;
     int64_t b = place.batch, h = place.queryHead(all), kv = place.keyHead;
     Sight<int, kDocuments> sight(shape, b);
-    T *keys = tiles.keys + keyTile % 2 * Plan::kKeyTile;
-    T *values = tiles.values + keyTile % 2 * Plan::kKeyTile;
+    T *keys = tiles.keys + (keyTile & 1) * Plan::kKeyTile;
+    T *values = tiles.values + (keyTile & 1) * Plan::kKeyTile;
     T *queries = tiles.queries + buffer * Plan::kQueryTile;
     T *douts = tiles.douts + buffer * Plan::kQueryTile;
     bool first = isFirstVisit<Plan>(sight, query, key);
-    copies.waitForQueries(buffer);
+    copies.waitForQueries(step);
     if (place.startsKeys())
-      copies.waitForKeys(keyTile % 2);
+      copies.waitForKeys(keyTile);
     __syncthreads(); // all threads' copies have arrived, and they are done with the last place
     if (first && place.hasQueries()) {
       prepareTile<Plan>(call, tiles.outs, douts, numbers[buffer][0], call.rowOf(b, h, query),
@@ -229,10 +208,10 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
     }
     Place<Plan, kDocuments> coming = place.next(all, shape);
     if (coming.isInside(all))
-      copies.startQueries(coming, 1 - buffer, numbers[1 - buffer][0]);
+      copies.startQueries(coming, step + 1, numbers[1 - buffer][0]);
     if (place.startsKeys())
       if (Place<Plan, kDocuments> next = place.nextKeys(all, shape); next.isInside(all))
-        copies.startKeys(next, (keyTile + 1) % 2);
+        copies.startKeys(next, keyTile + 1);
 
     if (place.hasQueries()) {
       int last = min(query + kQueries, sight.queries) - 1, own = key + row; // the warp's first key
@@ -285,7 +264,7 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
         dq.round(headOf(call.dq, b, h), query, sight.queries);
         if (call.sums) {
           __syncthreads(); // both groups are done with dS
-          dq.storePartials(call.sums + h * D, sumsOf(shape).columns(),
+          dq.storePartials(call.sums.data + h * D, call.sums.columns,
                            reinterpret_cast<float *>(tiles.ds), b, query, sight.queries);
         }
       } else if (first) {
@@ -308,7 +287,8 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
       storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, own, sight.keys);
       fenceForMatmuls(); // of these tiles: keys and values will be copied here again
       if (call.sums)
-        storeKeyPartials<Plan>(call, dk, dv, reinterpret_cast<float *>(tiles.ds), place);
+        storeKeySums<Plan::kThreads / kWarp, /*kZeros=*/true>(
+            call, dk, dv, reinterpret_cast<float *>(tiles.ds), b, kv, key);
       clear(dk[0]);
       clear(dv[0]);
       if (place.endsHead(all))

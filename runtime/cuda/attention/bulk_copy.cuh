@@ -67,14 +67,13 @@ using without_nvcc::waitForPhase;
 
 #if defined(PARTITA_RT_WGMMA)
 
-/// A block's arrivals in kBuffers buffers, each of which is used again and again. Every thread has its own
-/// copy of this, and waits equally often.
-template <int kBuffers> class Arrivals {
+/// Arrivals in two buffers, by turns: number i is in buffer i % 2. Every thread waits for each.
+class Arrivals {
   uint64_t *barriers;
-  uint32_t parities = 0;
 
 public:
-  /// barriers: kBuffers in shared memory. A block barrier must follow.
+  static constexpr int kBuffers = 2;
+  /// barriers: one per buffer, in shared memory. A block barrier must follow.
   __device__ explicit Arrivals(uint64_t *barriers) : barriers(barriers) {
     if (threadIdx.x != 0)
       return;
@@ -82,11 +81,8 @@ public:
       makeBarrier(barriers + i);
     fenceBarriers();
   }
-  __device__ uint64_t *of(int buffer) const { return barriers + buffer; }
-  __device__ void wait(int buffer) {
-    waitForPhase(barriers + buffer, parities >> buffer & 1);
-    parities ^= 1u << buffer;
-  }
+  __device__ uint64_t *of(int i) const { return barriers + (i & 1); }
+  __device__ void wait(int i) const { waitForPhase(of(i), i >> 1 & 1); }
 };
 
 /// Starts copying rows [row, row + kRows) of a head of D elements to a tile; one thread calls it.

@@ -53,7 +53,8 @@ constexpr int64_t attentionHeadSums(const AttentionWork &work) {
 /// of the others' time), or if the sums of all blocks would not stay in 40 MiB of L2 cache.
 constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {
   constexpr int64_t kMost = 132, kCache = int64_t(40) << 20;
-  if (work.isFloat || !work.plain || (work.headDim != 64 && work.headDim != 128) ||
+  bool numbered = work.queries < int64_t(1) << 31; // by 32 bits
+  if (work.isFloat || !work.plain || (work.headDim != 64 && work.headDim != 128) || !numbered ||
       work.queries == 0)
     return 0;
   int64_t heads = work.queries / work.sequence / work.groups, rounds = (heads + kMost - 1) / kMost;

@@ -93,7 +93,7 @@ template <typename T> struct Call {
       return true;
     }
     if constexpr (sizeof(T) == 2) {
-      call.sums = partials.data();
+      call.sums = {partials.data(), sumsOf(a)};
       if (by == By::Mma)
         attentionBackwardMma(stream, call);
       else if (by == By::Heads ? !backwardByHeads(stream, call)

@@ -155,7 +155,7 @@ template <typename T>
 __global__ void matmuls(float *c, const __grid_constant__ TwoMaps maps, bool held, bool turned,
                         Mistake mistake) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
-  __shared__ uint64_t barriers[1];
+  __shared__ uint64_t barriers[Arrivals::kBuffers];
   T *left = tilesIn<T>(dynamic), *right = left + 64 * 64;
   int row = int(threadIdx.x) / kWarp * 16, lane = int(threadIdx.x) % kWarp;
   uint64_t *barrier = barriers;
@@ -163,7 +163,7 @@ __global__ void matmuls(float *c, const __grid_constant__ TwoMaps maps, bool hel
     if (threadIdx.x == 0)
       makeBarrier(barrier);
   } else {
-    Arrivals<1> made(barriers);
+    Arrivals made(barriers);
   }
   if (threadIdx.x == 0) {
     announceBytes(barrier, 2 * 64 * 64 * 2 + (mistake == Mistake::TooManyBytes ? 16 : 0));
