@@ -35,7 +35,7 @@ static const llvm::StringSet<> &reservedWords() {
       "NAN", "NULL", "INFINITY", "assert", "errno", "int32_t", "int64_t", "linux", "main", "size_t",
       "std", "stderr", "stdin", "stdout", "uint64_t", "uint8_t", "unix",
       // the emitted program's own functions, tables and parameters
-      "forward", "initialize", "partita_rt", "program", "stage",
+      "at", "forward", "initialize", "partita_rt", "program", "stage",
       // functions of the runtime, all in lower case: math.h, kernels.h, comm.h
       "accumulate", "barrier", "broadcast", "exact_step", "exact_steps", "fail", "fill",
       "gelu_tanh_slope", "gemm", "iota", "maximum", "minimum", "modulo", "nameOf", "near_tanh",
