@@ -80,8 +80,11 @@ struct SizeClassifier : partita::impl::SizeClassifierPassBase<SizeClassifier> {
                       })
                       .wasInterrupted();
     if (rows > 0 && !hasAny) {
-      if (failed(analysis::reportIdle(module, "classifier-rows",
-                                      "there is no loss that is computed with its classifier")))
+      if (failed(analysis::reportIdle(
+              module, "classifier-rows",
+              "no loss is computed with its classifier: there is none, or its "
+              "vocabulary is split over tp, it has a bias, or the model reads its "
+              "logits itself")))
         signalPassFailure();
       return;
     }
@@ -112,10 +115,8 @@ private:
     if (!needed) // plan-memory reports why
       return {};
     if (limit && *needed > *limit)
-      return shrink(*needed);
-    int64_t most = *needed + *needed / 100 * share;
-    if (limit)
-      most = std::min(most, *limit);
+      return shrink();
+    int64_t most = limit ? *limit : *needed + *needed / 100 * share;
     for (RowCounts &sizes : llvm::reverse(larger))
       if (largestBlock(ops, sizes) <= most)
         if (std::optional<int64_t> bytes = measure(sizes); bytes && *bytes <= most)
@@ -144,8 +145,9 @@ private:
     }
   }
 
-  /// Returns the largest sizes below the usual ones that are within the limit, or nothing.
-  RowCounts shrink(int64_t needed) {
+  /// Returns the largest sizes below the usual ones that are within the limit, or nothing. The first halving may save
+  /// nothing: two blocks need sums of the weight's gradient, one does not.
+  RowCounts shrink() {
     constexpr int64_t least = 8; // what a kernel rounds to on GPUs
     RowCounts sizes = usual;
     while (llvm::any_of(sizes, [](int64_t rows) { return rows > least; })) {
@@ -153,11 +155,10 @@ private:
         if (rows > least)
           rows = std::max<int64_t>(llvm::divideCeilSigned(rows, 2), least);
       std::optional<int64_t> bytes = measure(sizes);
-      if (!bytes || *bytes == needed) // the peak is elsewhere
+      if (!bytes)
         return {};
       if (*bytes <= *limit)
         return sizes;
-      needed = *bytes;
     }
     return {};
   }

@@ -131,8 +131,8 @@ static constexpr PlanOption kOptions[] = {
      "chunk overlaps with the matmul of the next; 1: all rows at once",
      /*unpartitioned=*/"1"},
     {"classifier-rows", PlanOption::Integer, "N", "0", 0, kMost,
-     "tokens whose logits a classifier's loss computes at once; 0: more than usual where that makes a step faster and takes at most a "
-     "twentieth more memory, fewer where --memory-limit needs it",
+     "tokens whose logits a classifier's loss computes at once; 0: more than usual where that makes a step faster and is within "
+     "--memory-limit or, without one, takes at most a twentieth more memory, fewer where the limit needs it",
      /*unpartitioned=*/"0"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none",
      "auto", 0, 0,

@@ -10,7 +10,7 @@ def PadClassifierPass : Pass<"pad-classifier", "::mlir::ModuleOp"> {
   let description = [{
     Phase: memory.
 
-    Tensor cores read rows of 16 bytes, so matmuls over a vocabulary that is no multiple of 8 were two each, of 50,256 and of one token. A
+    Tensor cores read rows of 16 bytes, so with a vocabulary that is not a multiple of 8, every matmul over it was split in two, of 50,256 and of one token. A
     parameter that a `tx.classifier_loss` or `tx.classifier_loss_grad` reads as it is gets rows of zeros behind it, up to a multiple of 64,
     if the target gains by that (Target.h). Its type stays what it is: only `plan-memory` and the kernels know these rows.
 
@@ -35,7 +35,8 @@ def SizeClassifierPass : Pass<"size-classifier", "::mlir::ModuleOp"> {
 
     `tx.classifier_loss_grad` computes the logits of some tokens at a time, and each such block reads and writes the sums of the weight's
     gradient. Where the target gains by larger blocks (Target.h), their size becomes its usual one times the largest power of two, or all
-    tokens, with which a rank's device memory is at most `share` percent above what the usual size needs, and within `rt.memory_limit`.
+    tokens, with which a rank's device memory is within `rt.memory_limit` or, without a limit, at most `share` percent above what the usual
+    size needs.
     Where not even the usual size is within that limit, on any target, it is halved until it is, down to eight tokens; if that does not help,
     it stays.
 
@@ -50,7 +51,7 @@ def SizeClassifierPass : Pass<"size-classifier", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"rows", "rows", "int64_t", "0", "tokens at once, for every classifier; 0: the pass chooses">,
-                 Option<"share", "share", "int64_t", "5", "percent of the memory that larger blocks may take on top">,
+                 Option<"share", "share", "int64_t", "5", "percent of the memory that larger blocks may take on top, without a limit">,
                  Option<"lower", "lower", "std::string", "", "passes after which the kernels' scratch memory is known">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
   let statistics = [Statistic<"sized", "sized", "classifiers that got another size than the target's">,
