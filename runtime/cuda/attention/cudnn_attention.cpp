@@ -89,7 +89,7 @@ const char *whyNotCudnn(const FusedShape &shape, int capability) {
   bool isWide = std::max(shape.headDim, shape.valueDim) > 128, isHopper = capability / 10 == 9;
   if (!shape.backward)
     return shape.sequence == 1 && isWide && !isHopper
-               ? "a single query with heads of more than 128 elements needs compute capability 9.0"
+               ? "cuDNN is asked for a single query with heads of more than 128 elements on compute capability 9.0 only"
                : nullptr;
   if (shape.sequence == 1 && shape.keySequence == 1)
     return "a single query and key have no gradients";
@@ -97,7 +97,7 @@ const char *whyNotCudnn(const FusedShape &shape, int capability) {
   if (capability >= 100 && shape.deterministic)
     return "its gradients are not deterministic from compute capability 10.0 on";
   if (isWide && !isHopper)
-    return "gradients of heads of more than 128 elements need compute capability 9.0";
+    return "cuDNN is asked for gradients of heads of more than 128 elements on compute capability 9.0 only";
   return nullptr;
 }
 

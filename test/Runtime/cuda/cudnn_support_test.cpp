@@ -37,10 +37,10 @@ std::string leftOut(const CudnnSupport &row, std::pair<int64_t, int64_t> heads, 
     return "its gradients are not deterministic from compute capability 10.0 on";
   // cudnn-frontend has kernels of its own for these.
   if (row.pass == CudnnPass::Backward && capability >= 100 && isWide)
-    return "gradients of heads of more than 128 elements need compute capability 9.0";
+    return "cuDNN is asked for gradients of heads of more than 128 elements on compute capability 9.0 only";
   // No training step has a single query with wide heads.
   if (row.pass == CudnnPass::Decode && capability >= 100 && isWide)
-    return "a single query with heads of more than 128 elements needs compute capability 9.0";
+    return "cuDNN is asked for a single query with heads of more than 128 elements on compute capability 9.0 only";
   return "";
 }
 
