@@ -342,7 +342,7 @@ template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
   AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
   float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
-  int64_t blocks = attentionHeadBlocks(work);
+  int64_t blocks = least(attentionHeadBlocks(work), multiprocessors());
   return (blocks > 0 && attentionBackwardByHeads(stream, operands, sums, blocks)) ||
          attentionBackwardByTiles(stream, operands);
 }

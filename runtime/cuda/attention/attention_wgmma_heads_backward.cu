@@ -7,7 +7,7 @@
 // tiles of queries that see it pass by, so dK and dV are sums in registers, and the block adds dS K to
 // the dQ of each tile of queries in scratch memory. An element of dQ is always added to by the same
 // thread, in the order of its program: no atomics between threads, no waiting, one order. A grid has at
-// most kHeadBlocks blocks, whose sums stay in the L2 cache. The first tile of keys that a tile of
+// most attentionHeadBlocks blocks, whose sums stay in the L2 cache. The first tile of keys that a tile of
 // queries sees stores its term, and the last one rounds the sum to dQ.
 //
 // The block's two warp groups have 64 keys each. Tiles of dS, whose rows are keys, pass through shared

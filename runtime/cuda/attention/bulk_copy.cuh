@@ -24,9 +24,11 @@ namespace partita_rt::cuda {
 __device__ inline void makeBarrier(uint64_t *barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(sharedAddress(barrier)) : "memory");
 }
-/// Makes this thread's barriers visible to copies.
+/// Makes this thread's barriers visible to copies: CUTLASS has the first fence, NVIDIA's programming guide the
+/// second.
 __device__ inline void fenceBarriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  fenceForMatmuls();
 }
 __device__ inline void announceBytes(uint64_t *barrier, uint32_t bytes) {
   asm volatile(

@@ -17,8 +17,8 @@
 //                                                    from N / 64 panels; the next ones are 2,048
 //                                                    bytes further
 //
-// The matmuls run asynchronously. Order: writes by copies or stores; fenceForMatmuls() in the
-// threads that made them; a barrier; beginMatmuls(); matmuls; commitMatmuls();
+// The matmuls run asynchronously. Order: writes by stores (or cp.async); fenceForMatmuls() in the
+// threads that made them, which bulk copies (bulk_copy.cuh) do not need; a barrier; beginMatmuls(); matmuls; commitMatmuls();
 // waitForMatmuls<kLeft>(), before which neither c nor the operands may be touched. Create an
 // operand `left` in registers for one matmul only: if one is kept for later matmuls, ptxas 13.0
 // reuses its registers for other values.

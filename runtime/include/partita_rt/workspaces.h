@@ -47,8 +47,8 @@ constexpr int64_t attentionHeadSums(const AttentionWork &work) {
   int64_t rows = attentionHeadQueries(work.headDim);
   return work.groups * ((work.sequence + rows - 1) / rows * rows) * work.headDim;
 }
-/// Returns the number of its blocks: one per multiprocessor of an H100 or H200, which compute one head of
-/// keys after another. None, and other kernels take the call, if the multiprocessors would idle for more than a
+/// Returns the number of its blocks, at most: one per multiprocessor of an H100 or H200, which compute one head of
+/// keys after another; a GPU with fewer multiprocessors has fewer, with the same results. None, and other kernels take the call, if the multiprocessors would idle for more than a
 /// quarter of the time, for lack of heads in the last round (predicted by bench/gpu/predict: this takes 0.64
 /// of the others' time), or if the sums of all blocks would not stay in 40 MiB of L2 cache.
 constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {

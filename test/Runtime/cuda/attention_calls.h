@@ -8,7 +8,12 @@
 #include "cuda/attention/attention_sums.cuh"
 #include "simulated.h"
 
+#include <memory>
 #include <utility>
+
+#if defined(PARTITA_TEST_ON_GPU)
+#include "../../gpu/unit/on_device.h"
+#endif
 
 namespace partita_rt::cuda {
 
@@ -32,6 +37,27 @@ inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, in
 /// Wgmma: the backward pass by tiles; Heads: by heads, in fewer blocks than there are heads.
 enum class By { Mma, Wgmma, Heads, Any };
 
+/// Operands in a GPU's memory: its copy engine fetches tiles, and additions happen in its L2 cache, neither of
+/// which NVIDIA promises for the host's memory, where the tests' tensors are on a GPU.
+class DeviceCopies {
+#if defined(PARTITA_TEST_ON_GPU)
+  std::vector<std::unique_ptr<on_device::Copy>> copies;
+
+public:
+  template <typename P> P *of(P *host, int64_t count) {
+    copies.push_back(std::make_unique<on_device::Copy>(host, count * int64_t(sizeof(P))));
+    return static_cast<P *>(copies.back()->get());
+  }
+  ~DeviceCopies() {
+    for (const auto &each : copies)
+      each->copyBack();
+  }
+#else
+public:
+  template <typename P> P *of(P *host, int64_t) { return host; }
+#endif
+};
+
 /// The operands and results of one call. Heads are unpacked.
 template <typename T> struct Call {
   AttentionShape a;
@@ -54,42 +80,60 @@ template <typename T> struct Call {
   template <typename P> static HeadsOf<P> of(P *data, int64_t rows, int64_t width, int64_t dim) {
     return {data, rows * width, width, dim};
   }
-  HeadsOf<const T> qHeads() const { return of(q.in(), a.sequence, qWidth, a.headDim); }
-  HeadsOf<const T> kHeads() const { return of(k.in(), a.keySequence, kWidth, a.headDim); }
-  HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
-  HeadsOf<T> outHeads() { return of(out.data(), a.sequence, outWidth, a.valueDim); }
+  template <typename P>
+  HeadsOf<P> of(DeviceCopies &gpu, P *data, int64_t rows, int64_t width, int64_t dim) const {
+    return of(gpu.of(data, a.batch * rows * width), rows, width, dim);
+  }
+  HeadsOf<const T> qHeads(DeviceCopies &gpu) const {
+    return of(gpu, q.in(), a.sequence, qWidth, a.headDim);
+  }
+  HeadsOf<const T> kHeads(DeviceCopies &gpu) const {
+    return of(gpu, k.in(), a.keySequence, kWidth, a.headDim);
+  }
+  HeadsOf<const T> vHeads(DeviceCopies &gpu) const {
+    return of(gpu, v.in(), a.keySequence, vWidth, a.valueDim);
+  }
 
   bool backwardByHeads(const Stream &stream, const MmaBackward<T> &call) {
     int64_t blocks = (a.batch * kvHeads + 1) / 2;
-    Tensor<float> sums(
-        Floats(size_t(blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>))), NAN));
-    return attentionBackwardByHeads(stream, call, sums.data(), blocks) && sums.marginsKept();
+    int64_t floats = blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>));
+    Tensor<float> sums(Floats(size_t(floats), NAN));
+    bool done;
+    {
+      DeviceCopies gpu;
+      done = attentionBackwardByHeads(stream, call, gpu.of(sums.data(), floats), blocks);
+    }
+    return done && sums.marginsKept();
   }
   /// Returns false if the kernels do not support this call.
   bool forward(By by) {
     SimulatedStream stream;
-    HeadsOf<T> to = outHeads();
+    DeviceCopies gpu;
+    HeadsOf<T> to = of(gpu, out.data(), a.sequence, outWidth, a.valueDim);
+    HeadsOf<const T> q = qHeads(gpu), k = kHeads(gpu), v = vHeads(gpu);
     if (by == By::Wgmma || by == By::Heads)
-      return attentionForwardWgmma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+      return attentionForwardWgmma(stream, to, lse.data(), q, k, v, a);
     if (by == By::Mma)
-      attentionForwardMma(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+      attentionForwardMma(stream, to, lse.data(), q, k, v, a);
     else
-      attentionForward(stream, to, lse.data(), qHeads(), kHeads(), vHeads(), a);
+      attentionForward(stream, to, lse.data(), q, k, v, a);
     return true;
   }
   bool backward(By by) {
     SimulatedStream stream(by == By::Any ? sumsOf(a).scratch() : 0);
-    HeadsOf<T> dqHeads = of(dq.data(), a.sequence, qWidth, a.headDim);
-    HeadsOf<T> dkHeads = of(dk.data(), a.keySequence, kWidth, a.headDim);
-    HeadsOf<T> dvHeads = of(dv.data(), a.keySequence, vWidth, a.valueDim);
-    HeadsOf<const T> doutHeads = of(dout.in(), a.sequence, outWidth, a.valueDim);
-    HeadsOf<const T> from = of(out.in(), a.sequence, outWidth, a.valueDim);
-    MmaBackward<T> call{dqHeads,  dkHeads,  dvHeads,  workspace.data(), doutHeads, from,
-                        lse.in(), qHeads(), kHeads(), vHeads(),         a};
+    DeviceCopies gpu;
+    HeadsOf<T> dqHeads = of(gpu, dq.data(), a.sequence, qWidth, a.headDim);
+    HeadsOf<T> dkHeads = of(gpu, dk.data(), a.keySequence, kWidth, a.headDim);
+    HeadsOf<T> dvHeads = of(gpu, dv.data(), a.keySequence, vWidth, a.valueDim);
+    HeadsOf<const T> doutHeads = of(gpu, dout.in(), a.sequence, outWidth, a.valueDim);
+    HeadsOf<const T> from = of(gpu, out.in(), a.sequence, outWidth, a.valueDim);
+    HeadsOf<const T> q = qHeads(gpu), k = kHeads(gpu), v = vHeads(gpu);
+    float *space = gpu.of(workspace.data(), attentionBackwardWorkspace(a));
+    MmaBackward<T> call{dqHeads, dkHeads, dvHeads, space, doutHeads, from, lse.in(), q, k, v, a};
     RowSumsOf<T> sums{dqSums.data(), dkSums.data(), dvSums.data()};
     if (by == By::Any) {
-      attentionBackward(stream, dqHeads, dkHeads, dvHeads, workspace.data(), doutHeads, from,
-                        lse.in(), qHeads(), kHeads(), vHeads(), a, {}, {}, sums);
+      attentionBackward(stream, dqHeads, dkHeads, dvHeads, space, doutHeads, from, lse.in(), q, k,
+                        v, a, {}, {}, sums);
       return true;
     }
     if constexpr (sizeof(T) == 2) {

@@ -5,8 +5,8 @@
 // latest time (Order::Forward: when no thread can go on without it; exposes a forgotten wait), the
 // earliest (Order::Reverse: exposes a buffer that is still being read) or either (Order::Random). Errors
 // are: a barrier that is used before it is made, or without a fence behind its making; a wait for bytes
-// that nobody copies; a copy over what a thread has stored without a fence.proxy.async, or to a wrong
-// address; and a block that ends before a copy that it has issued is waited for.
+// that nobody copies; a copy over what a thread has stored by stmatrix or cp.async without a fence.proxy.async
+// (other stores are not noted), or to a wrong address; and a block that ends before a copy that it has issued is waited for.
 
 #ifndef PARTITA_TEST_SIMT_BULK_H
 #define PARTITA_TEST_SIMT_BULK_H
