@@ -1,6 +1,7 @@
 """Programs that test/gpu/pack --compile ARCH has compiled, so that no minute on a GPU goes to nvcc: one archive in the pack, with paths
 from the pack's folder (programs/) and from the folder of builds (build/). Standard library only."""
 
+import hashlib
 import json
 import lzma
 import os
@@ -49,6 +50,12 @@ def write(out, architecture, content):
         return table.failed()
 
 
+def is_empty(folder):
+    """Has nothing compiled?"""
+    with tarfile.open(folder / ARCHIVE) as archive:
+        return not archive.getnames()
+
+
 def is_for(folder, architecture):
     """Has the pack there what it wants built, for such a GPU?"""
     return (folder / ARCHIVE).exists() and json.loads((folder / "pack.json").read_text()).get("compiled") == architecture
@@ -63,14 +70,19 @@ def unpack(pack):
     """Puts all of it where it would be built. False: it is for no such GPU."""
     if not is_for(pack.folder, pack.architecture):
         return False
+    # What an earlier pack has left there is replaced.
+    digest, mark = hashlib.sha256((pack.folder / ARCHIVE).read_bytes()).hexdigest(), pack.build / "prebuilt"
+    same = mark.exists() and mark.read_text() == digest
     with tarfile.open(pack.folder / ARCHIVE) as archive:
         for member in archive.getmembers():
             first, _, rest = member.name.partition("/")
             target = pack.build / rest if first == "build" else pack.folder / member.name
-            if member.isfile() and ".." not in member.name and not target.exists():
+            if member.isfile() and ".." not in member.name and not (same and target.exists()):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 member.name = target.name
                 archive.extract(member, target.parent)
+    pack.build.mkdir(parents=True, exist_ok=True)
+    mark.write_text(digest)
     # It was linked with libraries of another machine's folders.
     homes = [os.path.dirname(library.library) for library in (pack.cublas, pack.nccl, pack.cudnn) if library.home]
     os.environ["LD_LIBRARY_PATH"] = os.pathsep.join([*homes, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
