@@ -162,6 +162,109 @@ __device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, k
   }
 }
 
+/// What a block's threads have of its current place.
+template <typename T, typename Plan, Extra kExtra> struct HeadStep {
+  static constexpr bool kDocuments = kHasFirstKeys<kExtra>;
+  Place<Plan, kDocuments> place;
+  Sight<int, kDocuments> sight;
+  int64_t b, h;
+  int group, row; ///< the thread's warp group, and its warp's first row in a tile of keys
+  bool first;     ///< the tile of keys is the first that sees the tile of queries
+  T *keys, *values, *queries, *douts, *ds;
+  float *numbers; ///< logSumExp2, then delta, of the queries
+
+  /// keyTile: the block's number of the tile of keys.
+  __device__ HeadStep(const Place<Plan, kDocuments> &place, const Extents &all,
+                      const AttentionShape &shape, const HeadTiles<T, Plan> &tiles, int buffer,
+                      int keyTile, int group, float *numbers)
+      : place(place), sight(shape, place.batch), b(place.batch), h(place.queryHead(all)),
+        group(group), row(int(threadIdx.x) / kWarp * 16),
+        first(isFirstVisit<Plan>(sight, place.query, place.key)),
+        keys(tiles.keys + (keyTile & 1) * Plan::kKeyTile),
+        values(tiles.values + (keyTile & 1) * Plan::kKeyTile),
+        queries(tiles.queries + buffer * Plan::kQueryTile),
+        douts(tiles.douts + buffer * Plan::kQueryTile), ds(tiles.ds), numbers(numbers) {}
+};
+
+/// Computes a group's probabilities and gradients of scores, adds to its dv, and stores dS for both groups.
+template <typename T, typename Plan, Extra kExtra, typename Drops>
+__device__ inline void attend(const PreparedBackward<T> &call, const HeadStep<T, Plan, kExtra> &at,
+                              const Drops &drops, float (&dv)[1][Plan::kDim / 8][4],
+                              uint32_t (&roundedDs)[Plan::kQueries / 16][4]) {
+  constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
+  constexpr bool kDrops = kExtra == Extra::Dropout;
+  int query = at.place.query, last = min(query + kQueries, at.sight.queries) - 1;
+  int own = at.place.key + at.row, lane = int(threadIdx.x) % kWarp; // own: the warp's first key
+  uint32_t passingDouts = sharedAddress(at.douts);
+  float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
+  uint32_t roundedP[kQueries / 16][4];
+  beginMatmuls();
+  matmulByRows<T, kKeys, D>(p[0], sharedAddress(at.keys + at.group * kGroupRows * kPanel),
+                            sharedAddress(at.queries));
+  commitMatmuls();
+  matmulByRows<T, kKeys, D>(ds[0], sharedAddress(at.values + at.group * kGroupRows * kPanel),
+                            passingDouts);
+  commitMatmuls();
+  waitForMatmuls<1>();
+  pin(p[0]);
+  if (at.sight.hides(query, last, own, own + 16))
+    hideFromQueries<1, kQueries>(p, at.sight, query, own);
+  weigh<1, kQueries>(p, at.numbers, call.shape.scale * kLog2E);
+  markDropped(p, drops, query, own);
+  roundTo<T, kDrops>(roundedP, p[0]);
+  pin(dv[0]);
+  beginMatmuls();
+  addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
+  commitMatmuls();
+  waitForMatmuls<1>();
+  pin(ds[0]);
+  differentiate<kDrops>(ds, p, at.numbers + kQueries, drops.scale);
+  roundTo<T>(roundedDs, ds[0]);
+#pragma unroll
+  for (int i = 0; i < kQueries / 16; ++i)
+    storeMatrices(at.ds + offsetOf<kKeys>(at.row + lane % 16, 2 * i + lane / 16), roundedDs[i]);
+}
+
+/// Adds a place's dQ to the sum of its queries, or rounds it to dq. All threads must call this.
+template <typename T, typename Plan, Extra kExtra>
+__device__ inline void addQueries(const PreparedBackward<T> &call,
+                                  const HeadStep<T, Plan, kExtra> &at, QuerySums<T, Plan> &dq,
+                                  float *sum) {
+  int query = at.place.query;
+  if (!isLastVisit<Plan>(at.sight, query, at.place.key))
+    return at.first ? dq.store(sum) : dq.add(sum);
+  if (!at.first)
+    dq.load(sum);
+  scaleBy(dq.terms, call.shape.scale);
+  dq.round(headOf(call.dq, at.b, at.h), query, at.sight.queries);
+  if (call.sums) {
+    __syncthreads(); // both groups are done with dS
+    dq.storePartials(call.sums.data + at.h * Plan::kDim, call.sums.columns,
+                     reinterpret_cast<float *>(at.ds), at.b, query, at.sight.queries);
+  }
+}
+
+/// Writes dk and dv of a tile of keys, which both groups are done with.
+template <typename T, typename Plan, Extra kExtra>
+__device__ inline void
+finishKeys(const PreparedBackward<T> &call, const HeadStep<T, Plan, kExtra> &at, float dropScale,
+           float (&dk)[1][Plan::kDim / 8][4], float (&dv)[1][Plan::kDim / 8][4]) {
+  constexpr int D = Plan::kDim, kKeys = Plan::kKeys;
+  int64_t kv = at.place.keyHead;
+  int own = at.place.key + at.row, count = at.sight.keys;
+  scaleBy(dk, call.shape.scale);
+  if (kExtra == Extra::Dropout)
+    scaleBy(dv, dropScale);
+  storePanels<kKeys, D>(headOf(call.dk, at.b, kv), dk[0], at.keys, at.row, own, count);
+  storePanels<kKeys, D>(headOf(call.dv, at.b, kv), dv[0], at.values, at.row, own, count);
+  fenceForMatmuls(); // of these tiles: keys and values will be copied here again
+  if (call.sums)
+    storeKeySums<Plan::kThreads / kWarp, /*kZeros=*/true>(
+        call, dk, dv, reinterpret_cast<float *>(at.ds), at.b, kv, at.place.key);
+  clear(dk[0]);
+  clear(dv[0]);
+}
+
 /// Computes all gradients, of the heads of keys blockIdx.x, blockIdx.x + gridDim.x and so on. sums:
 /// attentionHeadSums floats.
 template <typename T, typename Plan, Extra kExtra>
@@ -170,17 +273,15 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
                      const __grid_constant__ BackwardMaps maps, Extents all) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ uint64_t barriers[2 * Arrivals::kBuffers]; // of queries, and of keys
-  constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
-  constexpr bool kDocuments = kHasFirstKeys<kExtra>, kDrops = kExtra == Extra::Dropout;
+  constexpr int D = Plan::kDim, kQueries = Plan::kQueries;
+  constexpr bool kDocuments = kHasFirstKeys<kExtra>;
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
   const AttentionShape &shape = call.shape;
   HeadTiles<T, Plan> tiles(tilesIn<T>(dynamic));
-  int lane = int(threadIdx.x) % kWarp, group = groupOfThread();
-  int row = int(threadIdx.x) / kWarp * 16; // the warp's first in a tile of keys
-  int queryTiles = int(ceilDiv(shape.sequence, kQueries));
+  int queryTiles = int(ceilDiv(shape.sequence, kQueries)), group = groupOfThread();
   float *ownSums = sums + int64_t(blockIdx.x) * shape.groups * queryTiles * Plan::kQueryTile +
                    4 * int(threadIdx.x);
-  TileDrops<kDrops> drops(shape);
+  TileDrops<kExtra == Extra::Dropout> drops(shape);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
 
   Place<Plan, kDocuments> place(all, shape);
@@ -189,21 +290,16 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
   copies.startQueries(place, 0, numbers[0][0]);
   __syncthreads(); // the barriers are made
   for (int step = 0, keyTile = 0; place.isInside(all); ++step) {
-    int buffer = step & 1, query = place.query, key = place.key;
-    int64_t b = place.batch, h = place.queryHead(all), kv = place.keyHead;
-    Sight<int, kDocuments> sight(shape, b);
-    T *keys = tiles.keys + (keyTile & 1) * Plan::kKeyTile;
-    T *values = tiles.values + (keyTile & 1) * Plan::kKeyTile;
-    T *queries = tiles.queries + buffer * Plan::kQueryTile;
-    T *douts = tiles.douts + buffer * Plan::kQueryTile;
-    bool first = isFirstVisit<Plan>(sight, query, key);
+    int buffer = step & 1;
+    HeadStep<T, Plan, kExtra> now(place, all, shape, tiles, buffer, keyTile, group,
+                                  numbers[buffer][0]);
     copies.waitForQueries(step);
     if (place.startsKeys())
       copies.waitForKeys(keyTile);
     __syncthreads(); // all threads' copies have arrived, and they are done with the last place
-    if (first && place.hasQueries()) {
-      prepareTile<Plan>(call, tiles.outs, douts, numbers[buffer][0], call.rowOf(b, h, query),
-                        sight.queries - query);
+    if (now.first && place.hasQueries()) {
+      prepareTile<Plan>(call, tiles.outs, now.douts, now.numbers,
+                        call.rowOf(now.b, now.h, place.query), now.sight.queries - place.query);
       __syncthreads();
     }
     Place<Plan, kDocuments> coming = place.next(all, shape);
@@ -214,64 +310,24 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
         copies.startKeys(next, keyTile + 1);
 
     if (place.hasQueries()) {
-      int last = min(query + kQueries, sight.queries) - 1, own = key + row; // the warp's first key
-      uint32_t passing = sharedAddress(queries), passingDouts = sharedAddress(douts);
-      float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
-      uint32_t roundedP[kQueries / 16][4], roundedDs[kQueries / 16][4];
-      drops.atHead(b, h);
-      beginMatmuls();
-      matmulByRows<T, kKeys, D>(p[0], sharedAddress(keys + group * kGroupRows * kPanel), passing);
-      commitMatmuls();
-      matmulByRows<T, kKeys, D>(ds[0], sharedAddress(values + group * kGroupRows * kPanel),
-                                passingDouts);
-      commitMatmuls();
-      waitForMatmuls<1>();
-      pin(p[0]);
-      if (sight.hides(query, last, own, own + 16))
-        hideFromQueries<1, kQueries>(p, sight, query, own);
-      weigh<1, kQueries>(p, numbers[buffer][0], shape.scale * kLog2E);
-      markDropped(p, drops, query, own);
-      roundTo<T, kDrops>(roundedP, p[0]);
-      pin(dv[0]);
-      beginMatmuls();
-      addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
-      commitMatmuls();
-      waitForMatmuls<1>();
-      pin(ds[0]);
-      differentiate<kDrops>(ds, p, numbers[buffer][1], drops.scale);
-      roundTo<T>(roundedDs, ds[0]);
-#pragma unroll
-      for (int i = 0; i < kQueries / 16; ++i)
-        storeMatrices(tiles.ds + offsetOf<kKeys>(row + lane % 16, 2 * i + lane / 16), roundedDs[i]);
+      uint32_t roundedDs[kQueries / 16][4];
+      drops.atHead(now.b, now.h);
+      attend(call, now, drops, dv, roundedDs);
       fenceForMatmuls();
       __syncthreads(); // dS of both groups' keys
       QuerySums<T, Plan> dq(group);
       pin(dq.terms[0]);
       pin(dk[0]);
       beginMatmuls();
-      dq.begin(tiles.ds, keys);
+      dq.begin(tiles.ds, now.keys);
       commitMatmuls();
-      addMatmul<T, kQueries>(dk[0], roundedDs, passing);
+      addMatmul<T, kQueries>(dk[0], roundedDs, sharedAddress(now.queries));
       commitMatmuls();
       waitForMatmuls<1>();
       pin(dq.terms[0]);
-      float *sum =
-          ownSums + (int64_t(place.head) * queryTiles + query / kQueries) * Plan::kQueryTile;
-      if (isLastVisit<Plan>(sight, query, key)) {
-        if (!first)
-          dq.load(sum);
-        scaleBy(dq.terms, shape.scale);
-        dq.round(headOf(call.dq, b, h), query, sight.queries);
-        if (call.sums) {
-          __syncthreads(); // both groups are done with dS
-          dq.storePartials(call.sums.data + h * D, call.sums.columns,
-                           reinterpret_cast<float *>(tiles.ds), b, query, sight.queries);
-        }
-      } else if (first) {
-        dq.store(sum);
-      } else {
-        dq.add(sum);
-      }
+      addQueries(call, now, dq,
+                 ownSums + (int64_t(place.head) * queryTiles + place.query / kQueries) *
+                               Plan::kQueryTile);
       waitForMatmuls<0>();
       pin(dv[0]);
       pin(dk[0]);
@@ -279,18 +335,7 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
 
     if (place.endsKeys(all)) {
       __syncthreads(); // both groups are done with the keys
-      scaleBy(dk, shape.scale);
-      if (kDrops)
-        scaleBy(dv, drops.scale);
-      int own = key + row;
-      storePanels<kKeys, D>(headOf(call.dk, b, kv), dk[0], keys, row, own, sight.keys);
-      storePanels<kKeys, D>(headOf(call.dv, b, kv), dv[0], values, row, own, sight.keys);
-      fenceForMatmuls(); // of these tiles: keys and values will be copied here again
-      if (call.sums)
-        storeKeySums<Plan::kThreads / kWarp, /*kZeros=*/true>(
-            call, dk, dv, reinterpret_cast<float *>(tiles.ds), b, kv, key);
-      clear(dk[0]);
-      clear(dv[0]);
+      finishKeys(call, now, drops.scale, dk, dv);
       if (place.endsHead(all))
         clearUnseen(call, place);
       ++keyTile;
