@@ -47,10 +47,9 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T
     sum += __shfl_xor_sync(kAllLanes, sum, with);
   if (query >= shape.sequence || column != 0)
     return;
-  float saved = call.logSumExp[call.rowOf(b, h, query)];
-  call.delta[call.rowOf(b, h, query)] = sum;
-  call.logSumExp2[call.rowOf(b, h, query)] =
-      saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+  int64_t row = call.rowOf(b, h, query);
+  call.delta[row] = sum;
+  call.logSumExp2[row] = inBase2(call.logSumExp[row]);
 }
 
 /// A thread's scalars of a tile of queries, on their way into shared memory: logSumExp2 of row threadIdx.x, or delta

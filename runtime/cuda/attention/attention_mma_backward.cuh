@@ -10,6 +10,27 @@
 
 namespace partita_rt::cuda {
 
+/// Returns the logSumExp2 of a row from its saved log-sum-exp: +inf for a query that sees no key, so
+/// all its weights are 0.
+__device__ inline float inBase2(float logSumExp) {
+  return logSumExp == Largest::kNone ? -Largest::kNone : logSumExp * kLog2E;
+}
+
+/// Adds the terms of a pack of columns to the delta of a row. outs, douts: aligned, in global or
+/// shared memory.
+template <typename T>
+__device__ inline void addToDelta(float &delta, const T *outs, const T *douts) {
+  Pack<T, kPack> packs[2];
+  float out[kPack], dout[kPack];
+  loadAligned(packs[0], outs);
+  loadAligned(packs[1], douts);
+  widen(out, packs[0]);
+  widen(dout, packs[1]);
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    delta += out[i] * dout[i];
+}
+
 /// The operands, and the results of prepareBackward.
 template <typename T, bool kStep = false> struct PreparedBackward : MmaBackward<T, kStep> {
   bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
@@ -28,13 +49,11 @@ template <typename T, bool kStep = false> struct PreparedBackward : MmaBackward<
   template <bool kBias> __device__ float shiftOf(int64_t row) const {
     if (!kBias || !this->bias)
       return logSumExp2[row];
-    float saved = this->logSumExp[row];
-    return saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+    return inBase2(this->logSumExp[row]);
   }
 };
 
-/// Computes delta, and logSumExp2, which is +inf for a query that sees no key, so all its weights
-/// are 0. For calls without a bias.
+/// Computes delta and logSumExp2. For calls without a bias.
 template <typename T, bool kStep>
 void prepareBackward(const Stream &stream, const PreparedBackward<T, kStep> &call);
 

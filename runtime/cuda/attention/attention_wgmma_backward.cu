@@ -184,20 +184,11 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
       const T *outs = headOf(call.out, b, h).row(row), *douts = headOf(call.dout, b, h).row(row);
       saved = call.logSumExp[call.rowOf(b, h, row)];
 #pragma unroll
-      for (int column = lane % 4 * kPack; column < D; column += 4 * kPack) {
-        Pack<T, kPack> packs[2];
-        float out[kPack], dout[kPack];
-        loadAligned(packs[0], outs + column);
-        loadAligned(packs[1], douts + column);
-        widen(out, packs[0]);
-        widen(dout, packs[1]);
-#pragma unroll
-        for (int i = 0; i < kPack; ++i)
-          sum += out[i] * dout[i];
-      }
+      for (int column = lane % 4 * kPack; column < D; column += 4 * kPack)
+        addToDelta(sum, outs + column, douts + column);
     }
     delta[half] = overRowOfC<Sum>(sum);
-    shift[half] = saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+    shift[half] = inBase2(saved);
     if (inside && lane % 4 == 0) {
       call.delta[call.rowOf(b, h, row)] = delta[half];
       call.logSumExp2[call.rowOf(b, h, row)] = shift[half];

@@ -34,23 +34,14 @@ __device__ void prepareTile(const PreparedBackward<T> &call, const T *outs, cons
 #pragma unroll
   for (int i = 0; i < kPacks / kThreadsOfRow; ++i) {
     int at = offsetOf<Plan::kQueries>(row, part * (kPacks / kThreadsOfRow) + i);
-    Pack<T, kPack> packs[2];
-    float out[kPack], dout[kPack];
-    loadAligned(packs[0], outs + at);
-    loadAligned(packs[1], douts + at);
-    widen(out, packs[0]);
-    widen(dout, packs[1]);
-#pragma unroll
-    for (int j = 0; j < kPack; ++j)
-      delta += out[j] * dout[j];
+    addToDelta(delta, outs + at, douts + at);
   }
 #pragma unroll
   for (int with = 1; with < kThreadsOfRow; with *= 2)
     delta += __shfl_xor_sync(kAllLanes, delta, with);
   if (part != 0)
     return;
-  float saved = numbers[row];
-  float shift = saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+  float shift = inBase2(numbers[row]);
   numbers[row] = shift;
   numbers[Plan::kQueries + row] = delta;
   if (row < rows) {
