@@ -149,6 +149,13 @@ def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {
   let assemblyFormat = "`<` $name (`plus` $plus^)? `>`";
 }
 
+def Rt_Rounding : I32EnumAttr<"Rounding", "how an update makes 16 bits of a value", [
+  I32EnumAttrCase<"Nearest", 0, "nearest">, I32EnumAttrCase<"Stochastic", 1, "stochastic">]> {
+  let cppNamespace = "::partita::rt";
+  let genSpecializedAttr = 0;
+}
+def Rt_RoundingAttr : EnumAttr<Rt_Dialect, Rt_Rounding, "rounding">;
+
 /// The declaration that DataInterface requires.
 class Rt_Data<list<string> names> {
   string declaration = [{

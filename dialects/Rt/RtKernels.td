@@ -323,18 +323,19 @@ def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
 // Updates, in place
 //===------------------------------------------------------------------------------------------===//
 
-def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
+def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "an optimizer's step: a call of its kernel; with a `tile`, the host runs it tile by tile";
   let description = [{
     `values` are the parameter, its states, its rounded value if the update `rounds`, and the gradient; `pointers` are the scalars in
     memory; `staging` is present if the host runs the update. `scalars` are the kernel's, as the target's C++, in which each `{}` is
-    the next of `pointers`.
+    the next of `pointers`. `rounding` is the kernel's, which rt-to-emitc converts before its calls.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
-                       StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost, BoolAttr:$rounds);
+                       StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost,
+                       OptionalAttr<Rt_RoundingAttr>:$rounding);
   let assemblyFormat = [{
     $kernel `(` $values `)` $n `with` $scalars `at` `(` $pointers `)` `tile` $tile (`staging` $staging^)? `on_host`
-    $parameterOnHost `rounds` $rounds attr-dict `:` type($values) (`at` type($pointers)^)? (`staging` type($staging)^)?
+    $parameterOnHost (`rounds` $rounding^)? attr-dict `:` type($values) (`at` type($pointers)^)? (`staging` type($staging)^)?
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }

@@ -186,19 +186,31 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
 def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
   let summary = "an optimizer's arithmetic: one loop over the elements of a value, its states and its gradient";
   let description = [{
-    `values` are the names of the value, the states, optionally `rounded` and, last, the gradient. `scalars` are doubles;
+    `values` are the names of the value, the states, the value in 16 bits if the kernel `rounds`, and, last, the gradient. `scalars` are doubles;
     `prepared` are statements before the loop, in double precision; `factors` are those of both that the loop reads as floats,
     with the suffix `_f`. `statements` are the loop's, over the elements, which have their arrays' names with the suffix `_i`.
-    If the scalar `apply` is 0, only `rounded` changes; `rounding_key` and `rounding_first` give the `key` of stochastic
-    rounding. With `squares` nothing changes: an array before the others receives the sums of squares of the values that it
-    names, and with `largest` a second one the largest of each of those, which are not negative.
+    With `conditional` there is a scalar `apply`: if it is 0, only the value in 16 bits changes. Stochastic rounding has its `key` from the
+    scalars `rounding_key` and `rounding_first`. With `squares` nothing changes: an array before the others receives the sums of squares
+    of the values that it names, and with `largest` a second one the largest of each of those, which are not negative.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$values, TypeArrayAttr:$types, StrArrayAttr:$scalars,
                        StrArrayAttr:$prepared, StrArrayAttr:$factors, StrArrayAttr:$statements,
+                       OptionalAttr<Rt_RoundingAttr>:$rounding, UnitAttr:$conditional,
                        OptionalAttr<StrArrayAttr>:$squares, OptionalAttr<StrArrayAttr>:$largest);
   let assemblyFormat = [{
-    $sym_name $values $types `scalars` $scalars `prepares` $prepared `factors` $factors `computes` $statements
-    (`squares` $squares^)? (`largest` $largest^)? attr-dict
+    $sym_name $values $types (`rounds` $rounding^)? (`conditional` $conditional^)? `scalars` $scalars `prepares` $prepared
+    `factors` $factors `computes` $statements (`squares` $squares^)? (`largest` $largest^)? attr-dict
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kApply = "apply", kRoundingKey = "rounding_key", kRoundingFirst = "rounding_first";
+    bool isStochastic() { return getRounding() == ::partita::rt::Rounding::Stochastic; }
+    /// The name of the value in 16 bits; "" if the kernel does not round.
+    ::llvm::StringRef getRounded();
+    /// Does the kernel only read the array of `values`? It reads the gradient, and with `squares` all.
+    bool isRead(unsigned value) { return getSquares() || value + 1 == getValues().size(); }
+    /// Does the kernel only write the array of `values`?
+    bool isWritten(unsigned value) { return getRounding() && value + 2 == getValues().size(); }
   }];
 }
 def Rt_TensorAttr : AttrDef<Rt_Dialect, "Tensor"> {

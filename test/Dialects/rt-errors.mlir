@@ -334,3 +334,74 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.program = #rt.program<census
     return
   }
 }
+
+// -----
+
+// expected-error@+1 {{has 2 values and 1 types}}
+rt.update_kernel @k ["p", "g"] [f32] scalars [] prepares [] factors [] computes []
+
+// -----
+
+// expected-error@+1 {{has 2 values, expected a value, the same in 16 bits and a gradient}}
+rt.update_kernel @k ["p", "g"] [f32, f32] rounds nearest scalars [] prepares [] factors [] computes []
+
+// -----
+
+// expected-error@+1 {{is conditional without a scalar "apply"}}
+rt.update_kernel @k ["p", "g"] [f32, f32] conditional scalars ["rate"] prepares [] factors [] computes []
+
+// -----
+
+// expected-error@+1 {{rounds stochastically, expected the scalars "rounding_key" and, last, "rounding_first"}}
+rt.update_kernel @k ["p", "w", "g"] [f32, bf16, f32] rounds stochastic scalars ["rounding_first", "rounding_key"] prepares [] factors [] computes []
+
+// -----
+
+// expected-error@+1 {{has squares: it writes nothing that it could round or leave}}
+rt.update_kernel @k ["p", "g"] [f32, f32] conditional scalars ["apply"] prepares [] factors [] computes [] squares ["p_i"]
+
+// -----
+
+// expected-error@+1 {{has largest values without squares}}
+rt.update_kernel @k ["p", "g"] [f32, f32] scalars [] prepares [] factors [] computes [] largest ["p_i"]
+
+// -----
+
+func.func @f() {
+  %p = rt.arena 0 [4] : <f32>
+  // expected-error@+1 {{calls @absent, which is not an update's kernel}}
+  rt.update @absent(%p, %p) 4 with [] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}
+
+// -----
+
+rt.update_kernel @k ["p", "w", "g"] [f32, bf16, f32] rounds nearest scalars [] prepares [] factors [] computes []
+func.func @f() {
+  %p = rt.arena 0 [4] : <f32>
+  %w = rt.arena 64 [4] : <bf16>
+  // expected-error@+1 {{and @k do not round alike}}
+  rt.update @k(%p, %w, %p) 4 with [] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<bf16>, !rt.buffer<f32>
+  return
+}
+
+// -----
+
+rt.update_kernel @k ["p", "g"] [f32, bf16] scalars [] prepares [] factors [] computes [] squares ["p_i"]
+func.func @f() {
+  %s = rt.arena 0 [1] : <f64>
+  %p = rt.arena 64 [4] : <f32>
+  // expected-error@+1 {{calls @k on values of the types ('f64', 'f32', 'f32'); it takes ('f64', 'f32', 'bf16')}}
+  rt.update @k(%s, %p, %p) 4 with [] at () tile 0 on_host false : !rt.buffer<f64>, !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}
+
+// -----
+
+rt.update_kernel @k ["p", "g"] [f32, f32] scalars ["rate"] prepares [] factors [] computes []
+func.func @f() {
+  %p = rt.arena 64 [4] : <f32>
+  // expected-error@+1 {{has 0 scalars, @k takes 1}}
+  rt.update @k(%p, %p) 4 with [] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}

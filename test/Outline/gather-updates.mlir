@@ -23,11 +23,11 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
   rt.expose_gradient %g0 {flatOver = array<i64>, index = 0 : i64} : !rt.buffer<f32>
   %w0 = rt.persistent 0 [8] : <f32> loc("w0")
   %m0 = rt.persistent 64 [8] : <f32>
-  rt.update @momentum(%w0, %m0, %g0) 8 with ["*{}", "0.1"] at (%rate) tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32> at !rt.buffer<f32>
+  rt.update @momentum(%w0, %m0, %g0) 8 with ["*{}", "0.1"] at (%rate) tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32> at !rt.buffer<f32>
   rt.expose_gradient %g1 {flatOver = array<i64>, index = 1 : i64} : !rt.buffer<f32>
   %w1 = rt.persistent 128 [4] : <f32> loc("w1")
   %m1 = rt.persistent 192 [4] : <f32>
-  rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32> at !rt.buffer<f32>
+  rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32> at !rt.buffer<f32>
   return
 }
 
@@ -63,13 +63,13 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
   %squares = rt.arena 320 [2] : <f64>
   rt.square_sum %squares of %g2, %g0 [4, 4] : !rt.buffer<f64>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.first_nonfinite %squares, %one [1, 1] for [1, 0] : !rt.buffer<f64>, !rt.buffer<f64>
-  rt.update @sgd(%w1, %g1) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w0, %g0) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w1, %g1) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w0, %g0) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
   rt.wait "p"
-  rt.update @sgd(%w2, %g2) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w3, %g3) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w2, %g2) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w3, %g3) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
   rt.wait "q"
-  rt.update @sgd(%w4, %g3) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w4, %g3) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
 
@@ -93,11 +93,11 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
   %w2 = rt.arena 72 [4] : <f32>
   %w3 = rt.arena 320 [4] : <f32>
   %staging = rt.pinned 0 [8] : <f32>
-  rt.update @sgd(%w0, %g0) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w1, %g1) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w2, %g2) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w3, %g2) 4 with ["0.1"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @sgd(%w3, %g2) 4 with ["0.1"] at () tile 4 staging %staging on_host true rounds false : !rt.buffer<f32>, !rt.buffer<f32> staging !rt.buffer<f32>
+  rt.update @sgd(%w0, %g0) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w1, %g1) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w2, %g2) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w3, %g2) 4 with ["0.1"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @sgd(%w3, %g2) 4 with ["0.1"] at () tile 4 staging %staging on_host true : !rt.buffer<f32>, !rt.buffer<f32> staging !rt.buffer<f32>
   return
 }
 
@@ -114,9 +114,9 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
   %w1 = rt.arena 128 [4] : <f32>
   %w2 = rt.arena 192 [4] : <f32>
   %w3 = rt.arena 256 [4] : <f32>
-  rt.update @many(%w0, %g) 4 with ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @many(%w1, %g) 4 with ["1", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @many(%w2, %g) 4 with ["2", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
-  rt.update @many(%w3, %g) 4 with ["3", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false rounds false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @many(%w0, %g) 4 with ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @many(%w1, %g) 4 with ["1", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @many(%w2, %g) 4 with ["2", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.update @many(%w3, %g) 4 with ["3", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32"] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
   return
 }

@@ -30,11 +30,11 @@ def GatherUpdates : Pass<"gather-updates", "::mlir::ModuleOp"> {
       rt.expose_gradient %g0 {flatOver = array<i64>, index = 0 : i64}
       %w0 = rt.persistent 0 [8] : <f32>
       %m0 = rt.persistent 64 [8] : <f32>
-      rt.update @momentum(%w0, %m0, %g0) 8 with ["*{}", "0.1"] at (%rate) tile 0 on_host false rounds false
+      rt.update @momentum(%w0, %m0, %g0) 8 with ["*{}", "0.1"] at (%rate) tile 0 on_host false
       rt.expose_gradient %g1 {flatOver = array<i64>, index = 1 : i64}
       %w1 = rt.persistent 128 [4] : <f32>
       %m1 = rt.persistent 192 [4] : <f32>
-      rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false rounds false
+      rt.update @momentum(%w1, %m1, %g1) 4 with ["*{}", "0.0"] at (%rate) tile 0 on_host false
     // becomes
     rt.tensors @updates in ["persistent", "persistent", "arena"] [f32, f32, f32] [#rt.tensor<"w0" at[0, 64, 0] elements 8 parameter 0>, #rt.tensor<"w1" at[128, 192, 64] elements 4 step 1 parameter 1>]
     func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {

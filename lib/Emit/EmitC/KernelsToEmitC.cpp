@@ -177,8 +177,7 @@ void rt::convertKernel(UpdateKernelOp kernel) {
     }
   for (auto [i, name, type] : llvm::enumerate(kernel.getValues(), kernel.getTypes())) {
     names.push_back(cast<StringAttr>(name).getValue().str());
-    bool isRead = squares || i + 1 == kernel.getValues().size();
-    types.push_back(cppPointer(cast<TypeAttr>(type).getValue(), isRead));
+    types.push_back(cppPointer(cast<TypeAttr>(type).getValue(), kernel.isRead(i)));
   }
   names.push_back("n");
   types.push_back(b.getI64Type());
@@ -191,16 +190,18 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   auto line = [&](const Twine &text) {
     addKernelLine(b, kernel.getLoc(), text.str(), names, body);
   };
-  bool rounds = llvm::is_contained(names, "parameter"),
-       byChance = llvm::is_contained(names, "rounding_key");
-  if (byChance)
+  StringRef rounded = kernel.getRounded(), value = names[squares ? 1 + (largest ? 1 : 0) : 0];
+  if (kernel.isStochastic())
     line("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
-  if (llvm::is_contained(names,
-                         "apply")) // `parameter` may have another place than its value
-    line(!rounds    ? "if (apply == 0) return;"
-         : byChance ? "if (apply == 0) return rounding_key < 0 ? convert(parameter, p, n) : "
-                      "convertStochastically(parameter, p, n, key, 0);"
-                    : "if (apply == 0) return convert(parameter, p, n);");
+  if (kernel.getConditional()) { // the value in 16 bits may have another place than the value
+    std::string converted = ("(" + rounded + ", " + value + ", n").str();
+    line("if (apply == 0) return" +
+         Twine(!kernel.getRounding()   ? ""
+               : kernel.isStochastic() ? " rounding_key < 0 ? convert" + converted +
+                                             ") : convertStochastically" + converted + ", key, 0)"
+                                       : " convert" + converted + ")") +
+         ";");
+  }
   for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
     line(text);
   for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())

@@ -160,9 +160,8 @@ public:
     for (auto [name, type] : llvm::zip(kernel.getValues(), kernel.getTypes()))
       values.push_back({cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue()});
     llvm::append_range(scalars, kernel.getScalars().getAsValueRange<StringAttr>());
-    applies = llvm::is_contained(scalars, "apply");
-    byChance = llvm::is_contained(scalars, "rounding_key");
-    rounds = llvm::any_of(values, [](auto &value) { return value.first == "parameter"; });
+    applies = kernel.getConditional();
+    byChance = kernel.isStochastic();
   }
 
   /// Adds functions for one tensor, for all tensors of a table, or both.
@@ -212,7 +211,8 @@ private:
 
   /// Returns true if prepared statements use the scalar.
   bool isPrepared(StringRef scalar) const {
-    if (scalar == "apply" || scalar.starts_with("rounding_") ||
+    if (scalar == UpdateKernelOp::kApply || scalar == UpdateKernelOp::kRoundingKey ||
+        scalar == UpdateKernelOp::kRoundingFirst ||
         llvm::is_contained(kernel.getFactors().getAsValueRange<StringAttr>(), scalar))
       return true;
     auto isWord = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -232,7 +232,7 @@ private:
     if (squares)
       text += ", double (&sums)[" + std::to_string(squares.size() + most()) + "]";
     for (auto [i, value] : llvm::enumerate(values))
-      text += (squares || i + 1 == values.size() ? ", float " : ", float &") + value.first.str();
+      text += (kernel.isRead(i) ? ", float " : ", float &") + value.first.str();
     return text;
   }
 
@@ -245,12 +245,16 @@ private:
   }
 
   void printElement() {
-    std::string chance = "float(roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48)))";
-    if (applies && !rounds)
+    StringRef value = values.front().first;
+    std::string chance =
+        ("float(roundStochastically(" + value + ", uint16_t(mix64(key + uint64_t(i)) >> 48)))")
+            .str();
+    if (applies && !kernel.getRounding())
       made.line("      if (!applies) return;");
     else if (applies) {
       made.line("      if (!applies) {");
-      made.line("        parameter = " + (byChance ? "nearest ? p : " + chance : "p") + ";");
+      made.line("        " + kernel.getRounded() + " = " +
+                (byChance ? "nearest ? " + value + " : " + chance : value.str()) + ";");
       made.line("        return;");
       made.line("      }");
     }
@@ -298,9 +302,9 @@ private:
   std::string addOperands() {
     std::string operands;
     for (auto [i, value] : llvm::enumerate(values)) {
-      bool isRead = squares || i + 1 == values.size();
+      bool isRead = kernel.isRead(i);
       made.argument(cppPointer(value.second, isRead), value.first);
-      operands += std::string(isRead || value.first == "parameter" ? ", each(" : ", updated(") +
+      operands += std::string(isRead || kernel.isWritten(i) ? ", each(" : ", updated(") +
                   value.first.str() + ")";
     }
     return operands;
@@ -341,7 +345,7 @@ private:
   ArrayAttr squares, largest;
   SmallVector<std::pair<StringRef, Type>> values;
   SmallVector<StringRef> scalars;
-  bool applies, byChance, rounds;
+  bool applies, byChance;
 };
 
 } // namespace

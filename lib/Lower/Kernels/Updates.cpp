@@ -82,7 +82,7 @@ int64_t stagingOf(Operation *op) {
 struct UpdateText {
   SmallVector<StringRef> values; // the value, the states, perhaps `parameter`, the gradient
   StringRef rounded;             // the value in 16 bits; empty where there is none
-  bool byChance = false;         // that is how it is rounded
+  RoundingAttr rounding;         // how it is made
   SmallVector<StringRef> scalars;
   SmallVector<Attribute> types; // of the values' elements
   bool hasScale = false, hasPredicate = false;
@@ -111,13 +111,14 @@ struct UpdateText {
     if (hasScale)
       scalars.push_back("scale");
     if (hasPredicate)
-      scalars.push_back("apply");
-    if (byChance)
-      scalars.append({"rounding_key", "rounding_first"});
-    return UpdateKernelOp::create(b, b.getUnknownLoc(), "kernel", b.getStrArrayAttr(values),
-                                  b.getArrayAttr(types), b.getStrArrayAttr(scalars),
-                                  strings(b, prepared), strings(b, factors), strings(b, statements),
-                                  elements(squares), elements(largest));
+      scalars.push_back(UpdateKernelOp::kApply);
+    if (isStochastic())
+      scalars.append({UpdateKernelOp::kRoundingKey, UpdateKernelOp::kRoundingFirst});
+    return UpdateKernelOp::create(
+        b, b.getUnknownLoc(), b.getStringAttr("kernel"), b.getStrArrayAttr(values),
+        b.getArrayAttr(types), b.getStrArrayAttr(scalars), strings(b, prepared),
+        strings(b, factors), strings(b, statements), rounding,
+        hasPredicate ? b.getUnitAttr() : UnitAttr(), elements(squares), elements(largest));
   }
 
 private:
@@ -136,8 +137,10 @@ private:
   std::string stored(StringRef value) const {
     if (value != rounded)
       return element(value);
-    return byChance ? "roundStochastically(p_i, uint16_t(mix64(key + uint64_t(i)) >> 48))" : "p_i";
+    return isStochastic() ? "roundStochastically(p_i, uint16_t(mix64(key + uint64_t(i)) >> 48))"
+                          : "p_i";
   }
+  bool isStochastic() const { return rounding && rounding.getValue() == Rounding::Stochastic; }
   static std::string element(StringRef name) { return (name + "_i").str(); }
   std::string factor(StringRef name) {
     if (std::string text = name.str(); !llvm::is_contained(factors, text))
@@ -152,6 +155,15 @@ private:
   std::set<std::string> locals;
 };
 
+/// How an update makes the 16 bits of its value; null if it makes none.
+RoundingAttr roundingOf(train::OptimizerInterface update) {
+  if (!update.getRounded())
+    return {};
+  return RoundingAttr::get(update->getContext(), update->hasAttr(amp::AmpDialect::kStochastic)
+                                                     ? Rounding::Stochastic
+                                                     : Rounding::Nearest);
+}
+
 /// The kernel of an update.
 UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   UpdateText text;
@@ -159,7 +171,7 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   llvm::append_range(text.values, update.getStateNames());
   if (update.getRounded())
     text.values.push_back(text.rounded = "parameter");
-  text.byChance = update->hasAttr(amp::AmpDialect::kStochastic);
+  text.rounding = roundingOf(update);
   text.values.push_back("g");
   llvm::append_range(text.scalars, update.getScalarNames());
   for (train::Hyperparameter each : update.getHyperparameters())
@@ -247,8 +259,7 @@ void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<Stri
       key += ", " + scalarText(l, 1, saver).str();
     }
     texts.push_back(saver.save(Target::of(l.op).roundingKey(key)));
-    texts.push_back(saver.save(firstElementText(update.getRounded().getType(), update) +
-                               (offload::isMadeOnHost(update) ? " + double(from)" : "")));
+    texts.push_back(saver.save(firstElementText(update.getRounded().getType(), update)));
   }
 }
 
@@ -289,7 +300,7 @@ template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>
     l.create<UpdateOp>(kernel.getValue(), values, pointers, onHost ? l.scratch() : Value(),
                        l.elements(update.getUpdatedValue()), l.builder.getStrArrayAttr(scalars),
                        onHost ? tileOf(op) : 0, offload::isOnHost(update.getUpdatedValue()),
-                       update.getRounded() != nullptr);
+                       roundingOf(update));
     return success();
   }
 };
@@ -391,7 +402,7 @@ struct DirectionSquares
     l.create<UpdateOp>(
         l.shared.kernel(kernel, (squares.getOptimizer() + "_squares").str()).getValue(), values,
         pointers, Value(), l.elements(op->getOperand(0)), l.builder.getStrArrayAttr(scalars),
-        /*tile=*/0, /*parameterOnHost=*/false, /*rounds=*/false);
+        /*tile=*/0, /*parameterOnHost=*/false, RoundingAttr());
     return success();
   }
 };
