@@ -105,8 +105,8 @@ void TensorRoles::nameOutputs(func::FuncOp function) {
   }
 }
 
-/// Query, key and value, unless they are results of projections with names of their own, and the tensor that they are slices
-/// of.
+/// Query, key and value, unless they are results of projections with names of their own, and the
+/// tensor that they are slices of.
 void TensorRoles::nameAttention(Operation *op) {
   Value packed;
   unsigned slices = 0;
@@ -140,18 +140,19 @@ void TensorRoles::nameResidual(Operation *norm) {
     if (!adds(operand) || !stream.contains(before))
       continue;
     continues = true;
-    if (auto role = roles.find(before);
-        role != roles.end() && role->second == "encoded" && isSamePlace(before, read))
-      role->second = "residual"; // of all layers, one after the other
+    if (encoded.contains(before) && isSamePlace(before, read))
+      roles[before] = "residual"; // of all layers, one after the other
   }
   if (!continues && !isAdded(read))
     return;
   stream.insert(read);
   unsigned number = ++residuals[provenance::isBackward(norm)][norm->getBlock()][layerOf(norm)];
-  if (!continues && isa<tx::TxDialect>(definer->getDialect()))
-    name(read, "encoded");
-  else
+  if (!continues && isa<tx::TxDialect>(definer->getDialect())) {
+    if (roles.try_emplace(read, "encoded").second)
+      encoded.insert(read);
+  } else {
     name(read, "residual" + (number == 1 ? "" : std::to_string(number)), norm);
+  }
 }
 
 void TensorRoles::nameLoss(Operation *op) {
@@ -163,17 +164,18 @@ void TensorRoles::nameLoss(Operation *op) {
   }
   if (isa<tx::CrossEntropyOp>(op))
     name(op->getResult(1), "logits.lse");
-  if (isa<tx::CrossEntropyOp, tx::TokenLossOp, tx::ClassifierLossOp, tx::ClassifierLossGradOp>(op))
+  if (isa<tx::CrossEntropyOp, tx::TokenLossOp, tx::ClassifierLossOp, tx::ClassifierLossGradOp>(
+          op)) {
     name(op->getResult(0), "losses");
+    losses.insert(op->getResult(0));
+  }
   if (isa<tx::CrossEntropyGradOp, tx::ClassifierLossGradOp>(op)) {
     Operation *definer = shownBy(op->getOperand(3)).getDefiningOp();
     if (definer && !isa<tx::ConstantOp>(definer))
       name(op->getOperand(3), "dloss");
   }
-  if (isa<tx::ReduceSumOp>(op))
-    if (auto summed = roles.find(shownBy(op->getOperand(0)));
-        summed != roles.end() && summed->second == "losses")
-      name(op->getResult(0), "loss.sum");
+  if (isa<tx::ReduceSumOp>(op) && losses.contains(shownBy(op->getOperand(0))))
+    name(op->getResult(0), "loss.sum");
 }
 
 void TensorRoles::nameOther(Operation *op) {
@@ -217,7 +219,8 @@ static MatmulParts matmulParts(Operation *op) {
   return parts;
 }
 
-/// The matmul of a cotangent and a parameter belongs to the matmul of the forward pass that reads the parameter.
+/// The matmul of a cotangent and a parameter belongs to the matmul of the forward pass that reads
+/// the parameter.
 void TensorRoles::noteMatmulPairs(Operation *op) {
   MatmulParts parts = matmulParts(op);
   if (!parts.matmul || tx::isWeightGradient(parts.matmul))

@@ -55,7 +55,9 @@ private:
 
   const Names &names;
   llvm::DenseMap<mlir::Value, std::string> roles;
-  llvm::DenseSet<mlir::Value> stream; ///< of residuals
+  llvm::DenseSet<mlir::Value> stream;  ///< of residuals
+  llvm::DenseSet<mlir::Value> encoded; ///< named so: where the stream begins
+  llvm::DenseSet<mlir::Value> losses;  ///< of tokens
   /// How many of a layer are known in a block, first of the forward pass, then of the backward pass,
   /// which may compute them again.
   llvm::DenseMap<mlir::Block *, llvm::StringMap<unsigned>> residuals[2];
