@@ -35,9 +35,9 @@ def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
 }
 def Rt_GemmBiasGeluOp : Rt_Call<"gemm_bias_gelu", "gemmBiasGelu",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
-     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()", "getAux()", "getLdAux()"]> {
-  let summary = "aux = op(a) op(b) + bias, c = gelu(aux); only on CUDA";
-  let arguments = (ins B:$c, B:$aux, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
+     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()", "orNull(getAux())", "getLdAux()"]> {
+  let summary = "aux = op(a) op(b) + bias, c = gelu(aux); aux only if it is needed; only on CUDA";
+  let arguments = (ins B:$c, Optional<B>:$aux, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
 }
 def Rt_GemmGeluGradOp : Rt_Call<"gemm_gelu_grad", "gemmGeluGrad",

@@ -166,7 +166,8 @@ private:
   std::string checkResults(ValueRange results) {
     SmallVector<Value> made;
     if (parts.gelu)
-      made = {parts.gelu.getResult(), parts.sum};
+      made = results.size() == 1 ? SmallVector<Value>{parts.gelu.getResult()}
+                                 : SmallVector<Value>{parts.gelu.getResult(), parts.sum};
     else if (parts.slope)
       made = parts.rowSums ? SmallVector<Value>{parts.slope.getResult(), parts.rowSum}
                            : SmallVector<Value>{parts.slope.getResult()};

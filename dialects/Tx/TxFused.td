@@ -41,7 +41,7 @@ def Tx_FusedMatmulOp : Op<Tx_Dialect, "fused_matmul", [Pure, IsolatedFromAbove, 
 
         %pre = tx.matmul_bias %a, %b plus %bias        // or matmul_nt_bias
         %y = tx.gelu_tanh %pre
-        tx.fused %y, %pre                              // the backward pass needs the second
+        tx.fused %y, %pre                              // or %y alone: the backward pass needs %pre
         // the cotangent of a GELU, times the GELU's slope
         %dy = tx.matmul_nt %g, %w                      // or matmul
         %dx = tx.gelu_tanh_grad %pre, %dy

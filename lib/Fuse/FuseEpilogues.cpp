@@ -26,6 +26,14 @@ namespace {
 // GELU
 //===------------------------------------------------------------------------------------------===//
 
+/// Adds the reshapes that a value went through, the first one first.
+void addReshapes(Value value, SmallVectorImpl<Operation *> &ops) {
+  if (auto reshape = value.getDefiningOp<tx::ReshapeOp>()) {
+    addReshapes(reshape.getX(), ops);
+    ops.push_back(reshape);
+  }
+}
+
 bool fuseGelu(tx::GeluTanhOp gelu) {
   Value argument = unshaped(gelu.getX());
   auto add = argument.getDefiningOp<tx::AddOp>();
@@ -35,8 +43,9 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
       isFollowedByArithmetic(gelu.getResult()) ||
       !sameElements(biased.matmul, {argument, biased.row}))
     return false;
-  if (llvm::all_of(usersOf(argument), [&](Operation *user) { return user == gelu; }))
-    return false; // without other uses of the argument, a separate kernel writes one tensor less
+  bool isNeeded = llvm::any_of(usersOf(argument), [&](Operation *user) { return user != gelu; });
+  if (tx::isScaled(biased.matmul) && !isNeeded)
+    return false; // fuse-elementwise fuses the bias with the GELU
   OpBuilder builder(add);
   Location loc = builder.getFusedLoc({biased.matmul->getLoc(), add.getLoc(), gelu.getLoc()});
   Value sum = biased.create(builder, loc, add.getType());
@@ -46,15 +55,20 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
     return false;
   }
   auto activation = tx::GeluTanhOp::create(builder, loc, TypeRange{add.getType()}, sum);
-  auto fused =
-      fuseMatmul(builder, loc, {sum.getDefiningOp(), activation}, {activation->getResult(0), sum});
+  SmallVector<Value> results = {activation->getResult(0)};
+  if (isNeeded)
+    results.push_back(sum);
+  auto fused = fuseMatmul(builder, loc, {sum.getDefiningOp(), activation}, results);
+  SmallVector<Operation *> ops = {add.getA().getDefiningOp(), add.getB().getDefiningOp(), add};
+  addReshapes(gelu.getX(), ops);
+  ops.append({gelu, sum.getDefiningOp(), activation});
   Value result = fused.getResult(0);
   if (result.getType() != gelu.getType())
     result = tx::ReshapeOp::create(builder, gelu.getLoc(), gelu.getType(), result);
   gelu.getResult().replaceAllUsesWith(result);
-  add.getResult().replaceAllUsesWith(fused.getResult(1));
-  Operation *broadcasts[] = {add.getA().getDefiningOp(), add.getB().getDefiningOp()};
-  eraseUnused({broadcasts[0], broadcasts[1], add, gelu, sum.getDefiningOp(), activation});
+  if (isNeeded)
+    add.getResult().replaceAllUsesWith(fused.getResult(1));
+  eraseUnused(ops);
   return true;
 }
 

@@ -77,12 +77,12 @@ func.func @no_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> (tensor<8x6xf32>
 
 // -----
 
-func.func @only_activation(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>) -> tensor<8x6xf32> {
+func.func @only_argument(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>) -> tensor<8x6xf32> {
   // expected-error @+1 {{its results are not what its region makes, in that order}}
   %0 = tx.fused_matmul (%a = %x, %b = %w, %c = %v) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32> {
     %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
     %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    tx.fused %2 : tensor<8x6xf32>
+    tx.fused %1 : tensor<8x6xf32>
   }
   return %0 : tensor<8x6xf32>
 }

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-epilogues | FileCheck %s
 // RUN: partita-opt %s --fuse-epilogues -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir gelu flat scaled slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
+// RUN: bash %S/equal.sh %s %t.mlir gelu flat scaled forward scaled_forward slope slope_bias slope_wide bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
 // RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's runtime has no such kernels.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_matmul
@@ -131,21 +131,49 @@ module attributes {rt.target = "cuda"} {
     return %0, %1 : tensor<6x4xf32>, tensor<6xf32>
   }
 
-  // Nobody wants the GELU's argument (one loop after the matmul writes less), the matmul is used by others too, or what is
-  // added is no row.
-  // CHECK-LABEL: func.func @alone(
-  // CHECK-NOT: tx.fused_matmul
-  func.func @alone(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %c: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
+  // Without a backward pass, the GELU alone; of operands in 8 bits (fuse-elementwise: one loop) none.
+  // CHECK-LABEL: func.func @forward(
+  // CHECK: %[[F:.*]] = tx.fused_matmul (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2) : {{.*}} {
+  // CHECK-NEXT:   %[[PRE:.*]] = tx.matmul_bias %[[A]], %[[W]] plus %[[B]]
+  // CHECK-NEXT:   %[[Y:.*]] = tx.gelu_tanh %[[PRE]]
+  // CHECK-NEXT:   tx.fused %[[Y]]
+  // CHECK-NEXT: }
+  // CHECK-NEXT: %[[Y:.*]] = tx.reshape %[[F]]
+  // CHECK-NEXT: return %[[Y]]
+  // RT-LABEL: func.func @forward(
+  // RT: rt.gemm_bias_gelu %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} {k = 4 : i64, ldAux = 0 : i64, lda = 4 : i64, ldb = 6 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = false}
+  func.func @forward(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> tensor<2x4x6xf32> {
     %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
     %2 = tx.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
-    %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.reshape %2 : tensor<8x6xf32> -> tensor<2x4x6xf32>
+    %4 = tx.gelu_tanh %3 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+    return %4 : tensor<2x4x6xf32>
+  }
+
+  // CHECK-LABEL: func.func @scaled_forward(
+  // CHECK: tx.scaled_matmul_nt {{.*}} -> tensor<8x6xbf16>
+  // CHECK-NEXT: tx.broadcast
+  // CHECK-NEXT: tx.add
+  func.func @scaled_forward(%x: tensor<8x4xf8E4M3FN>, %w: tensor<6x4xf8E4M3FN>, %scales: tensor<2x1xf32>, %b: tensor<6xbf16>) -> tensor<8x6xbf16> {
+    %0 = tx.scaled_matmul_nt %x, %w scaled by %scales[0, 1] : (tensor<8x4xf8E4M3FN>, tensor<6x4xf8E4M3FN>, tensor<2x1xf32>) -> tensor<8x6xbf16>
+    %1 = tx.broadcast %b : tensor<6xbf16> -> tensor<8x6xbf16>
+    %2 = tx.add %0, %1 : (tensor<8x6xbf16>, tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    return %3 : tensor<8x6xbf16>
+  }
+
+  // The matmul is used by others too, or what is added is no row.
+  // CHECK-LABEL: func.func @alone(
+  // CHECK-NOT: tx.fused_matmul
+  func.func @alone(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %c: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
     %4 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %5 = tx.add %4, %c : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     %6 = tx.gelu_tanh %5 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     %7 = tx.add %4, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     %8 = tx.gelu_tanh %7 : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    return %3, %5, %6, %7, %8 : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
+    return %5, %6, %7, %8 : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
   }
 
   // Another GELU.

@@ -213,7 +213,7 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
   let description = [{
     Phase: fuse.
 
-    Fuses a GELU (in the tanh form) whose argument the backward pass needs, the slope of a GELU after `tx.matmul_nt`, and the gradient
+    Fuses a GELU (in the tanh form), with its argument if the backward pass needs it, the slope of a GELU after `tx.matmul_nt`, and the gradient
     of a bias (`tx.reduce_sum` of the cotangent): with the slope, if that makes the cotangent, else with the `tx.matmul_tn` of its weight.
 
     ```mlir

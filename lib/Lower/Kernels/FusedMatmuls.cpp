@@ -93,10 +93,11 @@ private:
   static int64_t stride(Lowering &l, Value matrix) { return *l.view(matrix).rowStride(); }
 
   static void lowerGelu(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {
-    Value bias = parts.input(parts.bias()), c = l.op->getResult(0), aux = l.op->getResult(1);
-    l.create<GemmBiasGeluOp>(l.buffer(c), l.buffer(aux), l.buffer(s.a), l.buffer(s.b),
-                             l.buffer(bias), s.transA, s.transB, s.m, s.n, s.k, s.lda, s.ldb,
-                             stride(l, c), stride(l, aux));
+    Value bias = parts.input(parts.bias()), c = l.op->getResult(0);
+    Value aux = l.op->getNumResults() > 1 ? l.op->getResult(1) : Value();
+    l.create<GemmBiasGeluOp>(l.buffer(c), aux ? l.buffer(aux) : Value(), l.buffer(s.a),
+                             l.buffer(s.b), l.buffer(bias), s.transA, s.transB, s.m, s.n, s.k,
+                             s.lda, s.ldb, stride(l, c), aux ? stride(l, aux) : 0);
   }
 
   static void lowerSlope(tx::FusedMatmul &parts, const Sizes &s, Lowering &l) {

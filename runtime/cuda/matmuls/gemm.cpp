@@ -237,16 +237,18 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
 template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
-                  int64_t ldc, T *aux, int64_t ldAux) {
+                  int64_t ldc, OrNull<T *> aux, int64_t ldAux) {
   if (m == 0 || n == 0)
     return;
   MatmulShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
-  shape.epilogue = Epilogue::BiasGelu;
+  shape.epilogue = aux ? Epilogue::BiasGeluAux : Epilogue::BiasGelu;
   shape.ldAux = ldAux;
   multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<T *>(bias), aux},
              [=](const Stream &on) {
-               gemmBias(on, transA, transB, m, n, k, a, lda, b, ldb, bias, aux, ldAux);
-               geluRows(on, c, ldc, aux, ldAux, m, n);
+               T *sum = aux ? aux : c;
+               int64_t ldSum = aux ? ldAux : ldc;
+               gemmBias(on, transA, transB, m, n, k, a, lda, b, ldb, bias, sum, ldSum);
+               geluRows(on, c, ldc, sum, ldSum, m, n);
              });
 }
 
@@ -341,7 +343,8 @@ void scaledGemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int
 #define GEMMS(A, B, C, T) GEMM(A, B, C) GEMM_BIAS(A, B, float, C) GEMM_BIAS(A, B, T, C)
 #define WITH_MORE(T)                                                                               \
   template void gemmBiasGelu(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
-                             int64_t, const T *, int64_t, const T *, T *, int64_t, T *, int64_t);  \
+                             int64_t, const T *, int64_t, const T *, T *, int64_t, OrNull<T *>,    \
+                             int64_t);                                                             \
   template void gemmGeluGrad(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
                              int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t,        \
                              OrNull<T *>);                                                         \

@@ -44,6 +44,8 @@ cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
   case Epilogue::Bias:
     return CUBLASLT_EPILOGUE_BIAS;
   case Epilogue::BiasGelu:
+    return CUBLASLT_EPILOGUE_GELU_BIAS;
+  case Epilogue::BiasGeluAux:
     return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
   case Epilogue::GeluGrad:
     return CUBLASLT_EPILOGUE_DGELU;
@@ -63,6 +65,7 @@ const char *nameOf(Epilogue epilogue) {
   const char *names[] = {"",
                          ", bias",
                          ", bias and gelu",
+                         ", bias and gelu, its argument kept",
                          ", gelu gradient",
                          ", sums of a",
                          ", sums of b",
@@ -74,7 +77,7 @@ bool hasVector(Epilogue epilogue) {
   return epilogue != Epilogue::None && epilogue != Epilogue::GeluGrad;
 }
 bool hasAux(Epilogue epilogue) {
-  return epilogue == Epilogue::BiasGelu || epilogue == Epilogue::GeluGrad ||
+  return epilogue == Epilogue::BiasGeluAux || epilogue == Epilogue::GeluGrad ||
          epilogue == Epilogue::GeluGradSums;
 }
 

@@ -30,7 +30,8 @@ namespace partita_rt::cuda {
 enum class Epilogue : uint8_t {
   None,
   Bias,         ///< + vector[n]
-  BiasGelu,     ///< aux = + vector[n]; C = GELU(aux), in the tanh form
+  BiasGelu,     ///< GELU(+ vector[n]), in the tanh form
+  BiasGeluAux,  ///< BiasGelu; aux = its argument
   GeluGrad,     ///< times the GELU's derivative at aux
   SumA,         ///< vector[m] = sums of op(A)'s rows
   SumB,         ///< vector[n] = sums of op(B)'s columns

@@ -170,6 +170,12 @@ TYPED_TEST(CudaEpilogues, Gelu) {
     EXPECT_CLOSE(y.floats(), expected, this->kTolerance);
     EXPECT_TRUE(y.marginsKept() && aux.marginsKept());
 
+    Tensor<T> alone(m * n); // without its argument
+    gemmBiasGelu(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, vector.in(),
+                 alone.data(), n);
+    EXPECT_CLOSE(alone.floats(), expected, this->kTolerance);
+    EXPECT_TRUE(alone.marginsKept());
+
     Floats stored = aux.floats(), matmul(sums.size());
     partita_rt::gemm(Trans::No, Trans::No, m, n, k, 1.0f, x.data(), k, w.data(), n, 0.0f,
                      matmul.data(), n);

@@ -54,13 +54,15 @@ float geluTanh(float x) { return std::tanh(0.7978845608028654f * (x + 0.044715f 
 float finish(const Matmul &p, float x, int64_t i, int64_t j) {
   const Operation &operation = p.operation;
   uint32_t epilogue = operation.epilogue;
-  if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+  bool hasGelu =
+      epilogue == CUBLASLT_EPILOGUE_GELU_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  if (epilogue == CUBLASLT_EPILOGUE_BIAS || hasGelu)
     x += elementOf(operation.bias, p.d.type, i);
   int64_t at = j * operation.auxLd + i;
-  if (epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+  if (epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
     setElement(operation.aux, p.d.type, at, x);
+  if (hasGelu)
     return 0.5f * x * (1.0f + geluTanh(x));
-  }
   if (epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD) {
     float v = elementOf(operation.aux, p.d.type, at), t = geluTanh(v);
     float slope = 0.5f * (1.0f + t) +

@@ -48,14 +48,14 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
 /// stored in between is rounded. All of one type T, and gradients of parameters (gemmBiasGrad) in T
 /// or float.
 ///
-/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form. In one kernel, the GELU is
-/// that of the sum before it is rounded.
+/// A pointer that may be nullptr: its type is not deduced.
+template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
+/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form. Without aux only c is written.
+/// In one kernel, the GELU is that of the sum before it is rounded.
 template <typename T>
 void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
-                  int64_t ldc, T *aux, int64_t ldAux);
-/// A pointer that may be nullptr: its type is not deduced.
-template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
+                  int64_t ldc, OrNull<T *> aux = nullptr, int64_t ldAux = 0);
 /// c[m, n] = op(A) op(B) gelu'(aux[m, n]), and the sums of its columns unless null. Scratch with
 /// sums: columnSumScratch(m, n).
 template <typename T>
