@@ -108,19 +108,15 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
   uint32_t ownKeys = sharedAddress(keys + group * kGroupRows * kPanel);
   uint32_t ownValues = sharedAddress(values + group * kGroupRows * kPanel);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
-  int64_t head = kv * shape.groups; // of the queries
-  for (int i = 0, query = range.first; i < range.tiles; ++i) {
+  QueryTile tile{int(kv * shape.groups), range.first};
+  for (int i = 0; i < range.tiles; ++i) {
     copies.wait(i);
     __syncthreads(); // all threads' copies have arrived, and they are done with the previous ones
     if (i + 1 < range.tiles)
       copies.next(&numbers[(i + 1) % 2][0][0]);
-    int at = query, last = min(at + kQueries, sight.queries) - 1;
-    drops.atHead(b, head);
-    query = at + kQueries;
-    if (query >= range.end) { // the next head's
-      query = range.first;
-      ++head;
-    }
+    int at = tile.query, last = min(at + kQueries, sight.queries) - 1;
+    drops.atHead(b, tile.head);
+    tile = tile.after(range, kQueries);
     if (!sight.meets(at, last, ownKey, ownKey + kGroupRows))
       continue; // for all of the group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
@@ -196,6 +192,28 @@ __device__ inline void prepareRows(const PreparedBackward<T> &call, int first, f
   }
 }
 
+/// Makes weights of scores whose rows are queries; shift: the lane's rows' logSumExp2.
+template <int kColumns>
+__device__ inline void weighRows(float (&scores)[kColumns][4], float factor,
+                                 const float (&shift)[2]) {
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      scores[j][e] = powerOfTwo(fmaf(scores[j][e], factor, -shift[e / 2]));
+}
+
+/// Makes dS of dP, whose rows are queries, and their weights p.
+template <int kColumns>
+__device__ inline void differentiateRows(float (&ds)[kColumns][4], const float (&p)[kColumns][4],
+                                         const float (&delta)[2]) {
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      ds[j][e] = p[j][e] * (ds[j][e] - delta[e / 2]);
+}
+
 /// Computes dq of a tile of queries (x) of a head (y), and its queries' scalars.
 template <typename T, typename Plan, Extra kExtra>
 __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
@@ -257,19 +275,11 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     pin(p[0]);
     if (sight.hides(first, last, key, key + kKeys))
       hideKeys<1, kKeys>(p, sight, first + lane / 4, key);
-#pragma unroll
-    for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        p[0][j][e] = powerOfTwo(fmaf(p[0][j][e], shape.scale * kLog2E, -shift[e / 2]));
+    weighRows(p[0], shape.scale * kLog2E, shift);
     waitForMatmuls<0>();
     pin(ds[0]);
     dropOfQueries(ds, drops, first + lane / 4, key, drops.scale);
-#pragma unroll
-    for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        ds[0][j][e] = p[0][j][e] * (ds[0][j][e] - delta[e / 2]);
+    differentiateRows(ds[0], p[0], delta);
     roundTo<T>(rounded, ds[0]);
     pin(dq[0]);
     beginMatmuls();
