@@ -97,16 +97,16 @@ protected:
   }
 
 private:
-  /// Returns how many float32 rows, `copies` times, take the memory of these tokens' logits in w's type: 1 for the loss alone, 2 with its
-  /// gradients.
+  /// Returns how many float32 rows, `copies` times, take the memory of these tokens' logits in w's
+  /// type: 1 for the loss alone, 2 with its gradients.
   static int64_t floatRows(const ClassifierSizes &sizes, int64_t tokens, int64_t copies) {
     uint64_t bytes = static_cast<uint64_t>(tokens * elementBytes(sizes.wElement));
     return static_cast<int64_t>(llvm::divideCeil(bytes, static_cast<uint64_t>(4 * copies)));
   }
-  /// Returns the tokens whose logits the kernel then computes at once (classifier.cpp).
+  /// Returns the tokens whose logits the kernel then computes at once.
   static int64_t tokensOf(const ClassifierSizes &sizes, int64_t floatRows, int64_t copies) {
     int64_t fit = floatRows * 4 * copies / elementBytes(sizes.wElement);
-    return fit >= sizes.tokens ? sizes.tokens : fit < 8 ? fit : fit / 8 * 8;
+    return partita_rt::cuda::classifierTokens(fit, sizes.tokens);
   }
   /// Chooses full rows of logits, as many as fit in the block's memory. A thousand keep matmuls
   /// large; in 16 bits these are two or four thousand, so that the weight's gradient is rarely read

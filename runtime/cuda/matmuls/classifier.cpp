@@ -23,9 +23,7 @@ template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, PaddedRow
   if (fit == 0)
     fail("a classifier's loss: %lld floats of scratch memory have no room for a row of %lld logits",
          (long long)floats, (long long)vocabulary.inMemory);
-  // A multiple of 8 rows keeps the columns of the transposed logits' matmuls even.
-  fit = std::min(fit, rows);
-  return fit >= rows || fit < 8 ? fit : fit / 8 * 8;
+  return classifierTokens(fit, rows);
 }
 
 /// The columns of the vocabulary that one matmul takes.

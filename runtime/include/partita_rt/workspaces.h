@@ -36,6 +36,11 @@ constexpr int64_t attentionWorkspaceOnCpu(const AttentionWork &work) {
 /// sequence).
 constexpr int64_t attentionStepWorkspaceOnCpu(int64_t queries) { return queries; }
 
+namespace cuda {
+/// What launches are sized for: an H100's or H200's.
+constexpr int kMultiprocessors = 132;
+} // namespace cuda
+
 /// Returns the GPU's workspace of one step of attention's backward pass, the same for all types: delta and
 /// the base of each query (batch * heads * sequence).
 constexpr int64_t attentionStepWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
@@ -47,12 +52,13 @@ constexpr int64_t attentionHeadSums(const AttentionWork &work) {
   int64_t rows = attentionHeadQueries(work.headDim);
   return work.groups * ((work.sequence + rows - 1) / rows * rows) * work.headDim;
 }
-/// Returns the number of its blocks, at most: one per multiprocessor of an H100 or H200, which compute one head of
-/// keys after another; a GPU with fewer multiprocessors has fewer, with the same results. None, and other kernels take the call, if the multiprocessors would idle for more than a
-/// quarter of the time, for lack of heads in the last round (predicted by bench/gpu/predict: this takes 0.64
-/// of the others' time), or if the sums of all blocks would not stay in 40 MiB of L2 cache.
+/// Returns the number of its blocks, at most: one per multiprocessor, which compute one head of keys
+/// after another; a GPU with fewer multiprocessors has fewer, with the same results. None, and other
+/// kernels take the call, if the multiprocessors would idle for more than a quarter of the time, for
+/// lack of heads in the last round (predicted by bench/gpu/predict: this takes 0.64 of the others'
+/// time), or if the sums of all blocks would not stay in 40 MiB of L2 cache.
 constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {
-  constexpr int64_t kMost = 132, kCache = int64_t(40) << 20;
+  constexpr int64_t kMost = cuda::kMultiprocessors, kCache = int64_t(40) << 20;
   bool numbered = work.queries < int64_t(1) << 31; // by 32 bits
   if (work.isFloat || !work.plain || (work.headDim != 64 && work.headDim != 128) || !numbered ||
       work.queries == 0)

@@ -1,7 +1,7 @@
 // The grid, the block and the scratch memory of a kernel's launch: functions of the operands'
 // shapes alone, never of the device, so that every GPU computes the same sums in the same order.
-// Sizes are chosen for the 132 multiprocessors of an H100 or H200. The compiler reads the scratch
-// sizes for its ledger.
+// Sizes are chosen for kMultiprocessors (workspaces.h). The compiler reads the scratch sizes for its
+// ledger.
 
 #ifndef PARTITA_RT_CUDA_SHAPES_H
 #define PARTITA_RT_CUDA_SHAPES_H
@@ -9,6 +9,7 @@
 #include "../host_device.h"
 #include "../one_bit_shapes.h"
 #include "../types.h"
+#include "../workspaces.h"
 
 namespace partita_rt::cuda {
 
@@ -19,7 +20,6 @@ constexpr int kPack = 8;
 constexpr int kHeldPacks = 4;
 constexpr int kWarp = 32;
 constexpr int kMostRowThreads = 512; ///< per row; leaves each thread 128 registers
-constexpr int kMultiprocessors = 132;
 
 PARTITA_RT_HOST_DEVICE constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 PARTITA_RT_HOST_DEVICE constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -171,6 +171,11 @@ constexpr int kScaledGemmCapability = 89;
 
 /// Elements between the rows of a classifier's logits, so that rows begin at 16-byte addresses.
 constexpr int64_t classifierStride(int64_t vocabulary) { return ceilDiv(vocabulary, 8) * 8; }
+/// The tokens whose logits exist at once in memory that has room for those of `fit`: a multiple of 8
+/// keeps the columns of the transposed logits' matmuls even.
+constexpr int64_t classifierTokens(int64_t fit, int64_t tokens) {
+  return fit >= tokens ? tokens : fit < 8 ? fit : fit / 8 * 8;
+}
 
 } // namespace partita_rt::cuda
 
