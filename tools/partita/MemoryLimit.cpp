@@ -8,6 +8,7 @@
 #include "tools/partita/MemoryLimit.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Rt/Target.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Transfers.h"
@@ -185,6 +186,9 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
   if (after.cuts != before.cuts)
     text += "; --stages " + change.request.plan.get("stages").str() + " cuts it as " +
             cutsText(after.cuts);
+  if (after.classifierTokens != 0)
+    text += "; computes the logits of " + grouped(after.classifierTokens) +
+            " tokens at a time in place of " + grouped(after.usualClassifierTokens);
   if (change.text == "--optimizer sgd")
     text += "; keeps no moments";
   return text;
@@ -239,6 +243,19 @@ void partita::tool::measureAgain(ModuleOp program, Footprint &footprint) {
   }
 }
 
+/// Notes the tokens of a gradient of the classifier that takes fewer at once than the target would
+/// choose.
+static void noteClassifier(tx::ClassifierLossGradOp op, Footprint &footprint) {
+  auto sizes = rt::ClassifierSizes::of(op);
+  int64_t tokens = sizes.rows;
+  sizes.rows = 0;
+  int64_t usual = rt::Target::of(op).getClassifierGradient(sizes).rows;
+  if (tokens != 0 && tokens < usual) {
+    footprint.classifierTokens = tokens;
+    footprint.usualClassifierTokens = usual;
+  }
+}
+
 /// Raises a footprint's costs to those of a rank of this stage.
 static void addCosts(ModuleOp module, Footprint &footprint) {
   uint64_t host = 0;
@@ -254,6 +271,7 @@ static void addCosts(ModuleOp module, Footprint &footprint) {
       sent += collective.calls * collective.bytes;
   if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
     step.walk([&](Operation *op) { flops += analysis::timesOf(op) * analysis::workOf(op).flops; });
+    step.walk([&](tx::ClassifierLossGradOp op) { noteClassifier(op, footprint); });
     analysis::Transfers transfers = analysis::Transfers::of(step);
     moved = transfers.toHost + transfers.toDevice;
   }

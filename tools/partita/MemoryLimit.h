@@ -20,6 +20,9 @@ struct Footprint {
   int64_t sent = 0;  ///< bytes per training step, by the runtime's convention
   int64_t moved = 0; ///< bytes per training step between device and host
   int64_t flops = 0; ///< per training step
+  /// The tokens whose logits exist at once, where the limit has lowered them (size-classifier), and
+  /// the target's; else 0.
+  int64_t classifierTokens = 0, usualClassifierTokens = 0;
   /// For a program of pipeline stages, the bytes that each stage's ranks need, and its first layer.
   std::vector<uint64_t> ofStages;
   std::vector<int64_t> cuts;
