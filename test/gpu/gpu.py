@@ -34,9 +34,9 @@ def read_programs(path):
         if not colon or len(words) != 2 or not tail.split():
             raise SystemExit(f"{path}:{number}: NAME KEY=VALUE,... : MODEL OPTIONS is expected")
         keys = dict(each.partition("=")[::2] for each in words[1].split(","))
-        unknown = set(keys) - {"tolerance", "like", "attention", "bench", "steps", "vocabulary", "times", "norms"}
-        if unknown or not {"bench", "tolerance"} & set(keys) or ("times" in keys and "bench" not in keys):
-            raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME][,norms=T][,steps=N][,vocabulary=N] or bench=N[,times] is expected")
+        unknown = set(keys) - {"tolerance", "like", "attention", "bench", "steps", "vocabulary", "times", "norms", "tiles"}
+        if unknown or not {"bench", "tolerance"} & set(keys) or ("times" in keys and "bench" not in keys) or ("tiles" in keys and "times" not in keys):
+            raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME][,norms=T][,steps=N][,vocabulary=N] or bench=N[,times[,tiles]] is expected")
         model, *options = shlex.split(tail)
         programs.append(Program(words[0], keys, model, options))
     return programs

@@ -30,11 +30,12 @@ def forget_matmuls(pack):
     shutil.rmtree(pack.build / "matmuls", ignore_errors=True)
 
 
-def run_steps(pack, program, label):
+def run_steps(pack, program, label, environment=None):
     """Some steps, of which one has its kernels timed. The result, and numbers of it."""
     name, log = program["name"], pack.build / f"{program['name']}.{label}.csv"
     done = gpu.run([executable(pack, name), "--data", gpu.data(pack.build, program), "--init", "seed:1", "--log", log,
-                    "--steps", WARMUP + int(program["bench"])], pack.limit("step"), {"PARTITA_RT_KERNEL_TIMES": str(TIMED)})
+                    "--steps", WARMUP + int(program["bench"])], pack.limit("step"),
+                   {"PARTITA_RT_KERNEL_TIMES": str(TIMED), **(environment or {})})
     pack.write_log(f"{name}.{label}.log", done)
     if done.problem:
         return done, ""
@@ -51,14 +52,15 @@ def run_steps(pack, program, label):
                   + (f"; step without a graph {kernels[1]} ms, {kernels[2]} ms in kernels" if kernels else ""))
 
 
-def step(pack, table, program):
-    """Without tuning: what a user gets first."""
-    name = f"step: {program['name']}, untuned"
+def step(pack, table, program, by_tiles=False):
+    """Without tuning: what a user gets first. by_tiles: attention's backward pass never by heads."""
+    name = f"step: {program['name']}, untuned" + (", attention by tiles" if by_tiles else "")
     if table.has_passed(name) or not pack.has_time(table, name):
         return
     beside, _ = matmuls_of(pack, program["name"])
     beside.unlink(missing_ok=True)
-    done, numbers = run_steps(pack, program, "untuned")
+    done, numbers = run_steps(pack, program, "tiles" if by_tiles else "untuned",
+                              {"PARTITA_RT_ATTENTION": "tiles"} if by_tiles else None)
     table.add(name, done.problem, numbers, done.seconds)
 
 

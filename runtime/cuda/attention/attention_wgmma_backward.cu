@@ -8,6 +8,7 @@
 
 #include "cuda/attention/attention_mma_backward.cuh"
 #include "cuda/attention/attention_wgmma.cuh"
+#include "cuda/attention/fused_attention.h"
 
 namespace partita_rt::cuda {
 
@@ -343,7 +344,8 @@ template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
   AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
   float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
-  int64_t blocks = least(attentionHeadBlocks(work), multiprocessors());
+  int64_t blocks =
+      attentionBy() == AttentionBy::Tiles ? 0 : least(attentionHeadBlocks(work), multiprocessors());
   return (blocks > 0 && attentionBackwardByHeads(stream, operands, sums, blocks)) ||
          attentionBackwardByTiles(stream, operands);
 }

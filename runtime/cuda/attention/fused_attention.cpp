@@ -17,23 +17,27 @@ AttentionBy attentionBy() {
   std::string value = text ? text : "";
   if (value.empty() || value == "own")
     return AttentionBy::Own;
+  if (value == "tiles")
+    return AttentionBy::Tiles;
   if (value == "auto")
     return AttentionBy::Auto;
   if (value == "nondeterministic")
     return AttentionBy::Nondeterministic;
   if (value != "cudnn")
-    fail("PARTITA_RT_ATTENTION=%.40s: own, auto, cudnn or nondeterministic is expected",
+    fail("PARTITA_RT_ATTENTION=%.40s: own, tiles, auto, cudnn or nondeterministic is expected",
          value.c_str());
   return AttentionBy::Cudnn;
 }
+
+static bool asksCudnn(AttentionBy by) { return by != AttentionBy::Own && by != AttentionBy::Tiles; }
 
 /// For the user: what a run cannot be compared with bit by bit.
 static constexpr const char *kNondeterministic = ", nondeterministic";
 
 std::string attentionMakers() {
   AttentionBy by = attentionBy();
-  if (by == AttentionBy::Own)
-    return "own kernels";
+  if (!asksCudnn(by))
+    return by == AttentionBy::Tiles ? "own kernels, backward by tiles" : "own kernels";
   std::string why, name = findCudnn(why);
   if (!name.empty())
     return name + (by == AttentionBy::Cudnn ? " alone" : " where it can") +
@@ -45,7 +49,7 @@ std::string attentionMakers() {
 
 int64_t fusedWorkspaceBytes() {
   std::string why;
-  return attentionBy() != AttentionBy::Own && !findCudnn(why).empty() ? kAttentionWorkspace : 0;
+  return asksCudnn(attentionBy()) && !findCudnn(why).empty() ? kAttentionWorkspace : 0;
 }
 
 //===-- Shapes ------------------------------------------------------------------------------===//
@@ -158,7 +162,7 @@ FusedAttention::FusedAttention(AttentionBy by, std::unique_ptr<FusedLibrary> lib
 
 std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why) {
   AttentionBy by = attentionBy();
-  if (by == AttentionBy::Own)
+  if (!asksCudnn(by))
     return nullptr;
   if (findCudnn(why).empty()) {
     if (by == AttentionBy::Cudnn)

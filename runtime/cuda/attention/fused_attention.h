@@ -21,10 +21,11 @@
 
 namespace partita_rt::cuda {
 
-/// PARTITA_RT_ATTENTION: own kernels (the default), cuDNN's where supported, cuDNN's and an error
-/// where not supported, or cuDNN's where supported, also those that are not deterministic.
-enum class AttentionBy : uint8_t { Own, Auto, Cudnn, Nondeterministic };
-/// Throws Error if the variable is none of "own", "auto", "cudnn", "nondeterministic".
+/// PARTITA_RT_ATTENTION: own kernels (the default); own kernels, but the backward pass never by heads
+/// (attentionBackwardByTiles); cuDNN's where supported; cuDNN's and an error where not supported; or
+/// cuDNN's where supported, also those that are not deterministic.
+enum class AttentionBy : uint8_t { Own, Tiles, Auto, Cudnn, Nondeterministic };
+/// Throws Error if the variable is none of "own", "tiles", "auto", "cudnn", "nondeterministic".
 AttentionBy attentionBy();
 
 /// Describes the kernels on this machine: "own kernels", "cuDNN 9.19.0 where it can". Throws Error

@@ -426,6 +426,10 @@ TEST(FusedAttention, IsChosenByAVariable) {
   EXPECT_EQ(fusedWorkspaceBytes(), 0);
   setenv(name, "own", 1);
   EXPECT_EQ(attentionBy(), AttentionBy::Own);
+  setenv(name, "tiles", 1);
+  EXPECT_EQ(attentionBy(), AttentionBy::Tiles);
+  EXPECT_EQ(attentionMakers(), "own kernels, backward by tiles");
+  EXPECT_EQ(fusedWorkspaceBytes(), 0);
   setenv(name, "auto", 1);
   EXPECT_EQ(attentionBy(), AttentionBy::Auto);
   setenv(name, "cudnn", 1);
