@@ -89,13 +89,12 @@ ClassifierSizes ClassifierSizes::of(Operation *op) {
 }
 
 ClassifierWork rt::chooseClassifierGradient(const ClassifierSizes &sizes,
-                                            std::array<int64_t, 2> block, int64_t all,
-                                            int64_t extraPerRow, bool mayBeOne) {
-  auto &[rows, columns] = block;
-  int64_t perRow = static_cast<int64_t>(llvm::alignTo(sizes.vocabulary, columns)) + columns;
-  perRow += extraPerRow;
-  int64_t sums = sizes.gradientElement.isF32() || rows == all ? 0 : sizes.inMemory() * sizes.width;
-  if (mayBeOne && !sizes.rows && (all - rows) * perRow <= sums)
-    rows = all, sums = 0;
-  return {block, rows, perRow, sums};
+                                            std::array<int64_t, 2> block, int64_t floatsPerToken,
+                                            bool mayBeOne) {
+  int64_t &tokens = block[0];
+  bool sumsUp = !sizes.gradientElement.isF32() && tokens < sizes.tokens;
+  int64_t sums = sumsUp ? sizes.inMemory() * sizes.width : 0;
+  if (mayBeOne && !sizes.rows && (sizes.tokens - tokens) * floatsPerToken <= sums)
+    tokens = sizes.tokens, sums = 0;
+  return {block, floatsPerToken, sums};
 }

@@ -40,10 +40,14 @@ struct ClassifierSizes {
 
 /// How a classifier's loss or gradients are computed, and the memory that this takes.
 struct ClassifierWork {
-  std::array<int64_t, 2> block; ///< as the kernel takes it (partita_rt/kernels.h)
-  int64_t rows = 0;             ///< tokens at once
-  int64_t floatsPerRow = 0;     ///< logits, one block of their cotangents, a 16-bit dx
-  int64_t weightSums = 0;       ///< floats in which several blocks of tokens add up a 16-bit dw
+  /// The tokens whose logits exist at once, and how many of these: as the kernel takes them
+  /// (partita_rt/kernels.h).
+  std::array<int64_t, 2> block;
+  int64_t floatsPerToken; ///< of the block: logits, their cotangents, a 16-bit dx
+  int64_t weightSums = 0; ///< floats in which several blocks of tokens add up a 16-bit dw
+
+  int64_t tokens() const { return block[0]; }
+  int64_t workspaceFloats() const { return tokens() * floatsPerToken + weightSums; }
 };
 
 class Target {

@@ -51,8 +51,8 @@ ClassifierWork workOf(Operation *op, int64_t rows) {
 int64_t largestBlock(ArrayRef<Operation *> ops, const RowCounts &sizes) {
   int64_t bytes = 0;
   for (auto [op, rows] : llvm::zip(ops, sizes))
-    if (ClassifierWork work = workOf(op, rows); isGradient(op))
-      bytes = std::max(bytes, 4 * (work.block[0] * work.floatsPerRow + work.weightSums));
+    if (isGradient(op))
+      bytes = std::max(bytes, 4 * workOf(op, rows).workspaceFloats());
   return bytes;
 }
 
@@ -60,7 +60,7 @@ int64_t largestBlock(ArrayRef<Operation *> ops, const RowCounts &sizes) {
 int64_t setSizes(ArrayRef<Operation *> ops, const RowCounts &sizes) {
   int64_t count = 0;
   for (auto [op, rows] : llvm::zip(ops, sizes)) {
-    if (rows == workOf(op, 0).rows)
+    if (rows == workOf(op, 0).tokens())
       continue;
     op->setAttr(RtDialect::kRows, Builder(op->getContext()).getI64IntegerAttr(rows));
     ++count;
@@ -90,7 +90,7 @@ struct SizeClassifier : partita::impl::SizeClassifierPassBase<SizeClassifier> {
     }
     usual.clear();
     for (Operation *op : ops)
-      usual.push_back(workOf(op, 0).rows);
+      usual.push_back(workOf(op, 0).tokens());
     RowCounts chosen = rows > 0 ? given() : choose();
     if (!chosen.empty())
       sized += setSizes(ops, chosen);

@@ -9,7 +9,7 @@
 // CHECK: rt.arena {{[0-9]+}} [1001, 16]
 // CHECK: rt.persistent 0 [1001, 16]
 // CHECK: rt.arena {{[0-9]+}} [2113536]
-// CHECK: rt.classifier_loss_grad {{.*}}block = array<i64: 1024, 1024>, {{.*}}padded = 1024 : i64, {{.*}}vocabulary = 1001
+// CHECK: rt.classifier_loss_grad {{.*}}block = array<i64: 4096, 1024>, {{.*}}padded = 1024 : i64, {{.*}}vocabulary = 1001
 // CHECK: rt.classifier_loss {{.*}}padded = 1024 : i64
 
 // Nothing else may be there.

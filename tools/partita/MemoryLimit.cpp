@@ -249,7 +249,7 @@ static void noteClassifier(tx::ClassifierLossGradOp op, Footprint &footprint) {
   auto sizes = rt::ClassifierSizes::of(op);
   int64_t tokens = sizes.rows;
   sizes.rows = 0;
-  int64_t usual = rt::Target::of(op).getClassifierGradient(sizes).rows;
+  int64_t usual = rt::Target::of(op).getClassifierGradient(sizes).tokens();
   if (tokens != 0 && tokens < usual) {
     footprint.classifierTokens = tokens;
     footprint.usualClassifierTokens = usual;

@@ -28,15 +28,16 @@ public:
     int64_t rows = static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, most)));
     if (sizes.rows)
       rows = std::min(sizes.rows, partita_rt::kMostClassifierRows);
-    return {{rows, columns}, rows};
+    return {{rows, columns}, columns};
   }
 
   /// At most twice as many tokens as fit the cache well form one block. A 16-bit dx is computed in
   /// float32.
   ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
-    return chooseClassifierGradient(sizes, getClassifierLoss(sizes).block, sizes.tokens,
-                                    sizes.xElement.isF32() ? 0 : sizes.width,
-                                    /*mayBeOne=*/sizes.tokens <= 1024);
+    std::array<int64_t, 2> block = getClassifierLoss(sizes).block;
+    int64_t floats = static_cast<int64_t>(llvm::alignTo(sizes.vocabulary, block[1])) + block[1] +
+                     (sizes.xElement.isF32() ? 0 : sizes.width);
+    return chooseClassifierGradient(sizes, block, floats, /*mayBeOne=*/sizes.tokens <= 1024);
   }
 
   bool stepsThroughKeys() const override { return true; }

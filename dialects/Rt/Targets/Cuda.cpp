@@ -49,15 +49,12 @@ public:
   /// Each block reads and writes the sums of the weight's gradient.
   bool gainsByClassifierRows() const override { return true; }
   ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
-    std::array<int64_t, 2> chosen = block(sizes, 1);
-    return {chosen, tokensOf(sizes, chosen[0], 1)};
+    return {block(sizes, 4 << 10), floatsPerToken(sizes)};
   }
+  /// Logits become their gradient in place.
   ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
-    ClassifierWork work =
-        chooseClassifierGradient(sizes, block(sizes, 2), floatRows(sizes, sizes.tokens, 2), 0,
-                                 /*mayBeOne=*/true);
-    work.rows = tokensOf(sizes, work.block[0], 2);
-    return work;
+    return chooseClassifierGradient(sizes, block(sizes, 8 << 10), floatsPerToken(sizes),
+                                    /*mayBeOne=*/true);
   }
 
   bool stepsThroughKeys() const override { return true; }
@@ -97,24 +94,22 @@ protected:
   }
 
 private:
-  /// Returns how many float32 rows, `copies` times, take the memory of these tokens' logits in w's
-  /// type: 1 for the loss alone, 2 with its gradients.
-  static int64_t floatRows(const ClassifierSizes &sizes, int64_t tokens, int64_t copies) {
-    uint64_t bytes = static_cast<uint64_t>(tokens * elementBytes(sizes.wElement));
-    return static_cast<int64_t>(llvm::divideCeil(bytes, static_cast<uint64_t>(4 * copies)));
+  static int64_t stride(const ClassifierSizes &sizes) {
+    return partita_rt::cuda::classifierStride(sizes.inMemory());
   }
-  /// Returns the tokens whose logits the kernel then computes at once.
-  static int64_t tokensOf(const ClassifierSizes &sizes, int64_t floatRows, int64_t copies) {
-    int64_t fit = floatRows * 4 * copies / elementBytes(sizes.wElement);
-    return partita_rt::cuda::classifierTokens(fit, sizes.tokens);
+  static int64_t floatsPerToken(const ClassifierSizes &sizes) { // of logits in w's type
+    return static_cast<int64_t>(llvm::divideCeil(stride(sizes) * elementBytes(sizes.wElement), 4));
   }
-  /// Chooses full rows of logits, as many as fit in the block's memory. A thousand keep matmuls
-  /// large; in 16 bits these are two or four thousand, so that the weight's gradient is rarely read
-  /// again.
-  static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t copies) {
-    int64_t most = sizes.rows ? floatRows(sizes, sizes.rows, copies) : 1024;
-    return {std::min(most, floatRows(sizes, sizes.tokens, copies)),
-            partita_rt::cuda::classifierStride(sizes.inMemory())};
+  /// Chooses all logits of some tokens: `bytes` for each column. A thousand tokens keep matmuls
+  /// large; gradients have four thousand in 16 bits, so that the weight's is rarely read again. A
+  /// multiple of 8 keeps the columns of the transposed logits' matmuls even.
+  static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t bytes) {
+    int64_t tokens = sizes.rows ? sizes.rows : bytes / elementBytes(sizes.wElement);
+    if (tokens >= sizes.tokens)
+      tokens = sizes.tokens;
+    else if (tokens > 8)
+      tokens = tokens / 8 * 8;
+    return {tokens, stride(sizes)};
   }
 };
 

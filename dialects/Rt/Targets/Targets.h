@@ -14,10 +14,10 @@ namespace partita::rt {
 const Target &cpuTarget();
 const Target &cudaTarget();
 
-/// Chooses the block of a classifier's gradient for either target: `all` tokens become one block if
+/// Chooses the block of a classifier's gradient for either target: all tokens become one block if
 /// `mayBeOne` and if this takes no more memory than the sums of several blocks.
 ClassifierWork chooseClassifierGradient(const ClassifierSizes &sizes, std::array<int64_t, 2> block,
-                                        int64_t all, int64_t extraPerRow, bool mayBeOne);
+                                        int64_t floatsPerToken, bool mayBeOne);
 
 } // namespace partita::rt
 

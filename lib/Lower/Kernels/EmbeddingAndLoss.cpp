@@ -197,10 +197,7 @@ ClassifierWork gradientWork(Operation *op) {
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
   StringRef resultName(Operation *, unsigned) const { return "loss"; }
-  int64_t workspaceElements(Operation *op) const {
-    auto [rows, columns] = lossWork(op).block;
-    return rows * columns;
-  }
+  int64_t workspaceElements(Operation *op) const { return lossWork(op).workspaceFloats(); }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
     l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
@@ -221,10 +218,7 @@ struct ClassifierLossGrad
   StringRef resultName(Operation *, unsigned result) const {
     return ArrayRef<StringRef>{"loss", "dx", "dw"}[result];
   }
-  int64_t workspaceElements(Operation *op) const {
-    ClassifierWork work = gradientWork(op);
-    return work.block[0] * work.floatsPerRow + work.weightSums;
-  }
+  int64_t workspaceElements(Operation *op) const { return gradientWork(op).workspaceFloats(); }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
     int64_t rows = l.elements(op->getOperand(2));

@@ -1,12 +1,12 @@
-// A classifier's loss without the logits of all tokens (kernels.h). Takes as many rows as scratch
-// memory has room for: a matmul, x w^T, computes their logits, rounded to T as a tensor of logits
-// would be; cross_entropy.cu computes the loss and, in place, the logits' gradient; two more
+// A classifier's loss without the logits of all tokens (kernels.h). Of a block's rows a matmul, x
+// w^T, computes the logits, rounded to T as a tensor of logits would be; cross_entropy.cu computes the loss and, in place, the logits' gradient; two more
 // matmuls compute dx from it and add to dw. Per row, 2 * vocabulary * sizeof(T) bytes are written
-// and read, three times with gradients. A 16-bit dw is the result of a single matmul if all rows
-// fit, else it is summed in float: sums rounded block by block lose small terms.
+// and read, three times with gradients. A 16-bit dw is the result of a single matmul if one block
+// has all rows, else it is summed in float: sums rounded block by block lose small terms.
 //
-// Rows of zeros behind w's (PaddedRows) are multiplied like the others: their logits take no part in the loss, and the logits' gradient has
-// zeros for them. They are in the float sums, and not in dw.
+// Rows of zeros behind w's (PaddedRows) are multiplied like the others: their logits take no part
+// in the loss, and the logits' gradient has zeros for them. They are in the float sums, and not in
+// dw.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -17,13 +17,10 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Returns how many rows of logits fit into `floats` floats.
-template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, PaddedRows vocabulary) {
-  int64_t fit = floats * 4 / (classifierStride(vocabulary.inMemory) * int64_t(sizeof(T)));
-  if (fit == 0)
-    fail("a classifier's loss: %lld floats of scratch memory have no room for a row of %lld logits",
-         (long long)floats, (long long)vocabulary.inMemory);
-  return classifierTokens(fit, rows);
+void check(ClassifierBlock block, PaddedRows vocabulary) {
+  if (block.rows < 1 || block.columns < vocabulary.inMemory)
+    fail("a classifier's loss: a block of %lld x %lld logits, rows have %lld",
+         (long long)block.rows, (long long)block.columns, (long long)vocabulary.inMemory);
 }
 
 /// The columns of the vocabulary that one matmul takes.
@@ -82,15 +79,15 @@ void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
                     int64_t ignoreIndex, float *scratch, ClassifierBlock block) {
   if (rows == 0)
     return;
-  int64_t stride = classifierStride(vocabulary.inMemory);
-  int64_t most = rowsAtOnce<T>(block.rows * block.columns, rows, vocabulary);
+  check(block, vocabulary);
   auto *logits = reinterpret_cast<T *>(scratch);
-  for (int64_t first = 0; first < rows; first += most) {
-    int64_t count = std::min(most, rows - first);
-    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary.inMemory);
+  for (int64_t first = 0; first < rows; first += block.rows) {
+    int64_t count = std::min(block.rows, rows - first);
+    makeLogits(stream, logits, block.columns, x + first * width, w, count, width,
+               vocabulary.inMemory);
     crossEntropyForward(stream, loss + first, static_cast<float *>(nullptr),
                         static_cast<const T *>(logits), labels + first, count, vocabulary.rows,
-                        stride, ignoreIndex, first);
+                        block.columns, ignoreIndex, first);
   }
 }
 
@@ -101,20 +98,20 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
                         float *scratch, ClassifierBlock block) {
   if (rows == 0)
     return fill(stream, dw, 0.0f, vocabulary.rows * width);
-  int64_t stride = classifierStride(vocabulary.inMemory),
-          blocks = ceilDiv(vocabulary.inMemory, block.columns);
-  int64_t most = rowsAtOnce<T>(block.rows * block.columns * (blocks + 1), rows, vocabulary);
+  check(block, vocabulary);
   auto *logits = reinterpret_cast<T *>(scratch);
-  float *sums = scratch + block.rows * block.columns * (blocks + 1);
-  const bool sumsUp = !std::is_same_v<G, float> && most < rows;
-  for (int64_t first = 0; first < rows; first += most) {
-    int64_t count = std::min(most, rows - first);
-    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary.inMemory);
+  float *sums = scratch + ceilDiv(block.rows * block.columns * int64_t(sizeof(T)), 4);
+  const bool sumsUp = !std::is_same_v<G, float> && block.rows < rows;
+  for (int64_t first = 0; first < rows; first += block.rows) {
+    int64_t count = std::min(block.rows, rows - first);
+    makeLogits(stream, logits, block.columns, x + first * width, w, count, width,
+               vocabulary.inMemory);
     crossEntropyLossGrad(stream, loss + first, logits, dloss + first * dlossStride, dlossStride,
-                         labels + first, count, vocabulary.rows, stride, ignoreIndex, first);
-    multiplyIntoX(stream, dx + first * width, logits, stride, w, count, width, vocabulary.inMemory);
+                         labels + first, count, vocabulary.rows, block.columns, ignoreIndex, first);
+    multiplyIntoX(stream, dx + first * width, logits, block.columns, w, count, width,
+                  vocabulary.inMemory);
     auto addTo = [&](auto *of, int64_t rowsOfW) {
-      multiplyIntoW(stream, of, first > 0, logits, stride, x + first * width, count, width,
+      multiplyIntoW(stream, of, first > 0, logits, block.columns, x + first * width, count, width,
                     rowsOfW);
     };
     sumsUp ? addTo(sums, vocabulary.inMemory) : addTo(dw, vocabulary.rows);

@@ -13,6 +13,11 @@ protected:
 };
 TYPED_TEST_SUITE(CudaClassifier, StorageTypes);
 
+/// The floats that take the memory of elements of T.
+template <typename T> int64_t floatsOf(int64_t elements) {
+  return ceilDiv(elements * int64_t(sizeof(T)), 4);
+}
+
 /// Compares with the CPU: the logits are rounded like a tensor in T.
 TYPED_TEST(CudaClassifier, EqualsTheCpus) {
   using T = TypeParam;
@@ -29,27 +34,28 @@ TYPED_TEST(CudaClassifier, EqualsTheCpus) {
                                  w.data(), labels.data(), rows, width, vocabulary, -100,
                                  scratch.data(), {atOnce, columns});
   Tensor<T> left(x), right(w), ourDx(rows * width);
+  const int64_t stride = classifierStride(vocabulary);
   Tensor<float> ourDw(vocabulary * width), ourLoss(rows), alone(rows),
-      space(atOnce * (64 + columns)), block(rows * 56);
+      space(floatsOf<T>(atOnce * stride)), block(floatsOf<T>(rows * stride));
   classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
                      right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
-                     {atOnce, columns});
+                     {atOnce, stride});
   EXPECT_NEAR_ALL(ourLoss, loss, this->kTolerance);
   EXPECT_NEAR_ALL(ourDx, dx, this->kTolerance);
   EXPECT_NEAR_ALL(ourDw, dw, this->kTolerance);
   EXPECT_TRUE(space.marginsKept());
   classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows, width,
-                 vocabulary, -100, block.data(), {rows, 56});
+                 vocabulary, -100, block.data(), {rows, stride});
   EXPECT_BITS_OR_NEAR(alone, ourLoss.floats(), this->kTolerance);
   EXPECT_NE(errorOf([&] {
               classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows,
                              width, vocabulary, -100, block.data(), {1, 16});
-            }).find("no room for a row of 51 logits"),
+            }).find("a block of 1 x 16 logits, rows have 51"),
             std::string::npos);
   labels[20] = vocabulary;
   classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
                      right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
-                     {atOnce, columns});
+                     {atOnce, stride});
   EXPECT_EQ(stream.faults.position, 20);
   EXPECT_EQ(stream.faults.value, vocabulary);
 }
@@ -61,7 +67,7 @@ void checkWeightGradient(int64_t vocabulary, int64_t atOnce, bool sumsUp,
                          [[maybe_unused]] double tolerance) {
   SCOPED_TRACE(testing::Message() << vocabulary << " " << atOnce);
   const int64_t rows = 150, width = 8, columns = classifierStride(vocabulary);
-  const int64_t logits = atOnce * 2 * columns;
+  const int64_t logits = floatsOf<T>(atOnce * columns);
   MatmulsStream stream;
   Tensor<T> x(randomExact<T>(rows * width, "x")), w(randomExact<T>(vocabulary * width, "w")),
       dx(rows * width), dw(vocabulary * width);
@@ -111,7 +117,8 @@ void checkPadding(int64_t padded, int64_t atOnce, [[maybe_unused]] int64_t matmu
     Tensor<T> dx{rows * width}, dw{vocabulary * width};
   } plain, results;
   auto make = [&](Results &to, PaddedRows of) {
-    const int64_t columns = classifierStride(of.inMemory), logits = atOnce * 2 * columns;
+    const int64_t columns = classifierStride(of.inMemory);
+    const int64_t logits = floatsOf<T>(atOnce * columns);
     Tensor<float> space(logits + of.inMemory * width);
     classifierLoss(stream, to.alone.data(), x.in(), w.in(), labels.data(), rows, width, of, -100,
                    space.data(), {atOnce, columns});
@@ -140,14 +147,14 @@ void checkPadding(int64_t padded, int64_t atOnce, [[maybe_unused]] int64_t matmu
 TYPED_TEST(CudaClassifier, MultipliesRowsOfZerosLikeTheOthers) {
   if constexpr (!std::is_same_v<TypeParam, float>)
     for (int64_t padded : {32, 64})
-      checkPadding<TypeParam>(padded, 2, 19 * 3, this->kTolerance); // 19 blocks of 8 rows
+      checkPadding<TypeParam>(padded, 8, 19 * 3, this->kTolerance); // 19 blocks of 8 rows
 }
 
 TYPED_TEST(CudaClassifier, RoundsTheWeightsGradientOnce) {
   if constexpr (!std::is_same_v<TypeParam, float>) {
     for (int64_t vocabulary : {24, 27}) { // 27: the odd columns are separate matmuls
-      checkWeightGradient<TypeParam>(vocabulary, 2, true, this->kTolerance); // 19 blocks of 8 rows
-      checkWeightGradient<TypeParam>(vocabulary, 38, false, this->kTolerance);
+      checkWeightGradient<TypeParam>(vocabulary, 8, true, this->kTolerance); // 19 blocks of 8 rows
+      checkWeightGradient<TypeParam>(vocabulary, 150, false, this->kTolerance);
     }
   }
 }

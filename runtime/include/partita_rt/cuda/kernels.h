@@ -214,11 +214,11 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t vocabulary, int64_t stride, int64_t ignoreIndex,
                           int64_t firstRow = 0);
 
-/// Works on as many rows as `scratch` has room for at a time, with all logits of a row, rounded to
-/// T as if they were a tensor: rows of classifierStride(vocabulary.inMemory) (shapes.h). scratch, 16-byte
-/// aligned: block.rows * block.columns floats; in classifierLossGrad as on the CPU, but without
-/// space for dx (the latter's have room for block.rows rows). If rows do not fit at once, the sums
-/// of a 16-bit dw take another vocabulary.inMemory * width floats after that. dw has no padding.
+/// A block has all logits of block.rows rows, rounded to T as if they were a tensor; block.columns:
+/// classifierStride(vocabulary.inMemory) (shapes.h), the elements between rows. scratch, 16-byte
+/// aligned: the block's logits, which classifierLossGrad makes their gradient in place, in full
+/// floats; if there are several blocks, then the sums of a 16-bit dw, vocabulary.inMemory * width
+/// floats. dw has no padding.
 template <typename T>
 void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
                     const int64_t *labels, int64_t rows, int64_t width, PaddedRows vocabulary,

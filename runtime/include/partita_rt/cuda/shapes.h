@@ -171,11 +171,6 @@ constexpr int kScaledGemmCapability = 89;
 
 /// Elements between the rows of a classifier's logits, so that rows begin at 16-byte addresses.
 constexpr int64_t classifierStride(int64_t vocabulary) { return ceilDiv(vocabulary, 8) * 8; }
-/// The tokens whose logits exist at once in memory that has room for those of `fit`: a multiple of 8
-/// keeps the columns of the transposed logits' matmuls even.
-constexpr int64_t classifierTokens(int64_t fit, int64_t tokens) {
-  return fit >= tokens ? tokens : fit < 8 ? fit : fit / 8 * 8;
-}
 
 } // namespace partita_rt::cuda
 
