@@ -42,6 +42,19 @@ TEST(StridedCopy, EqualsNestedLoops) {
     }
 }
 
+TEST(Reduce, MaxKeepsNan) {
+  for (int64_t n : {3, 40})
+    for (int64_t inner : {1, 5})
+      for (int64_t row = 0; row < n; ++row) {
+        Floats x = randomFloats(n * inner, "x"), y(size_t(inner), 5.0f);
+        x[size_t(row * inner)] = NAN;
+        reduceMax(y.data(), x.data(), 1, n, inner);
+        EXPECT_TRUE(std::isnan(y[0])) << n << " " << inner << " " << row;
+        for (int64_t i = 1; i < inner; ++i)
+          EXPECT_FALSE(std::isnan(y[size_t(i)]));
+      }
+}
+
 TEST(Reduce, EqualsPlainSums) {
   struct Case {
     int64_t outer, n, inner;

@@ -266,7 +266,7 @@ private:
                   ");");
     for (size_t i = 0; i < most(); ++i) {
       std::string slot = "sums[" + std::to_string(squares.size() + i) + "]";
-      made.line("      " + slot + " = fmax(" + slot + ", double(" +
+      made.line("      " + slot + " = maximum(" + slot + ", double(" +
                 cast<StringAttr>(largest[i]).getValue() + "));");
     }
   }

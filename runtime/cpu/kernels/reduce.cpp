@@ -4,6 +4,7 @@
 
 #include "cpu/kernels/rows.h"
 #include "cpu/kernels/storage.h"
+#include "partita_rt/math.h"
 
 namespace partita_rt {
 
@@ -109,11 +110,19 @@ void reduceMean(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
               });
 }
 
+/// Returns the largest element; NaN if one is (rowMax is for softmax, whose sums keep NaN).
+template <typename T> static float largestOf(const T *x, int64_t n) {
+  bool isNan = false;
+  for (int64_t i = 0; i < n; ++i)
+    isNan |= float(x[i]) != float(x[i]);
+  return isNan ? std::numeric_limits<float>::quiet_NaN() : rowMax(x, n);
+}
+
 template <typename Y, typename T>
 void reduceMax(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
   for (int64_t o = 0; o < outer; ++o) {
     if (inner == 1) {
-      y[o] = rowMax(x + o * n, n);
+      y[o] = largestOf(x + o * n, n);
       continue;
     }
     Y *out = y + o * inner;
@@ -121,7 +130,7 @@ void reduceMax(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
     for (int64_t r = 0; r < n; ++r) {
       const T *in = x + (o * n + r) * inner;
       for (int64_t i = 0; i < inner; ++i)
-        out[i] = out[i] > in[i] ? float(out[i]) : float(in[i]);
+        out[i] = maximum(float(out[i]), float(in[i]));
     }
   }
 }

@@ -85,7 +85,7 @@ __global__ void maxColumns(Y *y, const T *x, int64_t outer, int64_t n, int64_t i
     load(v, x + (o * n + row) * inner + first, inner - first);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
-      largest[i] = largest[i] > v[i] ? largest[i] : v[i];
+      largest[i] = Largest::of(largest[i], v[i]);
   }
   store(y + o * inner + first, largest, inner - first);
 }

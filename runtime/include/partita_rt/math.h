@@ -97,6 +97,7 @@ PARTITA_RT_HOST_DEVICE inline float reciprocalSqrt(float x) { return 1.0f / sqrt
 /// IEEE maximum and minimum that propagate NaN, as ONNX's Max and Min do (fmaxf does not).
 PARTITA_RT_HOST_DEVICE inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
 PARTITA_RT_HOST_DEVICE inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
+PARTITA_RT_HOST_DEVICE inline double maximum(double a, double b) { return a > b || a != a ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
 PARTITA_RT_HOST_DEVICE inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }

@@ -56,6 +56,22 @@ TYPED_TEST(Reductions, OverOneDimension) {
   }
 }
 
+TYPED_TEST(Reductions, MaxKeepsNan) {
+  using T = TypeParam;
+  for (int64_t n : {3, 40})
+    for (int64_t inner : {1, 5})
+      for (int64_t row : {int64_t(0), n / 2, n - 1}) {
+        Floats x = randomExact<T>(n * inner, "x");
+        x[size_t(row * inner)] = NAN;
+        SimulatedStream stream(0);
+        Tensor<T> in(x), out(inner);
+        reduceMax(stream, out.data(), in.in(), 1, n, inner);
+        Floats largest = out.floats();
+        for (int64_t i = 0; i < inner; ++i)
+          EXPECT_EQ(std::isnan(largest[size_t(i)]), i == 0) << n << " " << inner << " " << row;
+      }
+}
+
 TYPED_TEST(Reductions, ColumnSum) {
   using T = TypeParam;
   int64_t rows = 300, width = 37, stride = 45;

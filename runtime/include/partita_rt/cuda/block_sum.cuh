@@ -4,6 +4,7 @@
 #define PARTITA_RT_CUDA_BLOCK_SUM_CUH
 
 #include "partita_rt/cuda/launch.cuh"
+#include "partita_rt/math.h"
 
 namespace partita_rt::cuda {
 
@@ -27,14 +28,14 @@ template <int kThreads> __device__ double blockSum(double x) {
 template <int kThreads> __device__ double blockLargest(double x) {
   __shared__ double space[kThreads / kWarp];
   for (int with = kWarp / 2; with > 0; with /= 2)
-    x = fmax(x, __shfl_xor_sync(kAllLanes, x, with));
+    x = maximum(x, __shfl_xor_sync(kAllLanes, x, with));
   if (threadIdx.x % kWarp == 0)
     space[threadIdx.x / kWarp] = x;
   __syncthreads();
   double largest = 0.0;
   if (threadIdx.x == 0)
     for (double each : space)
-      largest = fmax(largest, each);
+      largest = maximum(largest, each);
   return largest;
 }
 

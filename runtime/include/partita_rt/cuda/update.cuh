@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   double mine = 0.0;
   for (int64_t i = threadIdx.x; i < blocks; i += kElementwiseThreads) {
     double next = partials[i * (kSums + kMost) + blockIdx.x];
-    mine = adds ? mine + next : fmax(mine, next);
+    mine = adds ? mine + next : maximum(mine, next);
   }
   mine = adds ? blockSum<kElementwiseThreads>(mine) : blockLargest<kElementwiseThreads>(mine);
   if (threadIdx.x == 0)
