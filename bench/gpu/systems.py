@@ -212,23 +212,25 @@ VERSIONS = {*OURS, *LLMC, *PYTORCH}
 class System:
     """A line of each case: its function, its name in the table until it reports its own, the name in --systems, the
     estimated seconds of a measurement, what is built for it and in how many seconds, whether only the largest batch
-    is measured, and the versions on which it depends, beside those of the GPU and its driver."""
+    is measured, the versions on which it depends, beside those of the GPU and its driver, and whether it is a program
+    of Partita's."""
 
-    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False, versions=OURS):
+    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False, versions=OURS, is_partita=False):
         self.measure, self.title, self.family, self.seconds = measure, title, family, seconds
         self.build, self.build_seconds, self.largest_only, self.versions = build, build_seconds, largest_only, versions
+        self.is_partita = is_partita
 
 
 SYSTEMS = {  # within a case, the most important first
-    "ours": System(ours, "Partita", "ours", 60),
-    "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "fp8", 60, largest_only=True),
+    "ours": System(ours, "Partita", "ours", 60, is_partita=True),
+    "ours_fp8": System(lambda *of: ours(*of, "_fp8"), "Partita, --precision fp8", "fp8", 60, largest_only=True, is_partita=True),
     "llmc": System(measure_llmc, "llm.c", "llmc", 90, llmc.build, 120, versions=LLMC),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90, versions=PYTORCH),
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90, versions=PYTORCH),
     "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
-                             largest_only=True),
+                             largest_only=True, is_partita=True),
     "ours_cudnn": System(lambda *of: ours(*of, environment={"PARTITA_RT_ATTENTION": "nondeterministic"}),
-                         "Partita, cuDNN's attention, nondeterministic", "cudnn", 60, largest_only=True),
+                         "Partita, cuDNN's attention, nondeterministic", "cudnn", 60, largest_only=True, is_partita=True),
     "gemm": System(gemm, "matmuls alone", "gemm", 30, build_gemm, 60, versions=("revision", "nvcc", "cuBLASLt")),
 }
 FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))

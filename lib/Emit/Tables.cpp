@@ -225,7 +225,7 @@ private:
           parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
       if (!isa<FloatType>(type.getElementType()))
         return parameter.emitOpError()
-               << "is of type " << type << "; the CPU target keeps parameters in floats";
+               << "is of type " << type << "; the runtime keeps parameters in floats";
       if (failed(checkReplicas(parameter, type)))
         return failure();
       indexOf[parameter.getSymName()] = list.size();

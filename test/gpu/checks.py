@@ -25,7 +25,7 @@ def unit(pack, table):
         log.write(done.output)
         passed = len(re.findall(r"^\[       OK \]", done.output, re.M))
         left_out = re.search(r": Skipped\n(.*)", done.output)
-        wrong = sorted(set(re.findall(r"^\[  FAILED  \] (\S+?)[ ,]", done.output, re.M)))
+        wrong = sorted(set(re.findall(r"^\[  FAILED  \] (\S+\.\S+?)[ ,]", done.output, re.M)))
         problem = ("failed: " + " ".join(wrong) if wrong and not done.timed_out else done.problem or
                    ("" if passed or left_out else "no test ran"))
         table.add(f"unit: {suite}", problem, f"{passed} passed, {done.seconds:.1f} s{f', some skipped: {left_out[1]}' if left_out else ''}",

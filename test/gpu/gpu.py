@@ -180,8 +180,7 @@ def wait_for(children, start, limit):
 
 
 def free_port():
-    """A port that can be bound now, below those that the system gives to whoever asks for any, such as the ranks
-    themselves."""
+    """A port that can be bound now, below the range of ephemeral ports, which the ranks themselves take."""
     while True:
         port = random.randint(10_000, 29_999)
         with socket.socket() as probe:

@@ -30,7 +30,7 @@ def check(output, ranks, mesh):
     which come and go, so that there is no least."""
     at = LINE.search(output)
     if not at:
-        return "it does not say what the driver has less", "", ""
+        return "the program does not report how much GPU memory it took", "", ""
     taken, announced, staging = (number(at[i]) for i in (1, 2, 3))
     libraries = taken - announced - staging
     most = PROGRAM + communicators(mesh) * COMMUNICATOR

@@ -27,7 +27,7 @@ def write(out, architecture, content):
     with tempfile.TemporaryDirectory() as folder:
         build = pathlib.Path(folder)
         pack = Pack(out, build, gpu.find_nvcc(), architecture, os.cpu_count(), 0)
-        pack.build_seconds = 3600  # this machine's minutes are nobody's
+        pack.build_seconds = 3600  # time on this machine is free
         table = Table(build, build, content["revision"])
         built = build_programs(pack, table, content["programs"], BENCHES)
         # The machine of the GPU may have another CPU.

@@ -1,8 +1,7 @@
 //===- InitialValues.cpp - what @init writes --------------------------------------------------===//
 //
 // A state is filled with its value; a parameter, and its master, by the runtime, which knows the
-// run's --init. The
-// numbers and the place in the model's file stand in the call.
+// run's --init. The numbers and the place in the model's file stand in the call.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -46,7 +45,7 @@ private:
   static LogicalResult lowerFilling(Lowering &l, train::ParameterOp parameter, int64_t index) {
     if (Type element = l.type(l.op->getResult(0)).getElementType(); !isa<FloatType>(element))
       return parameter.emitOpError() << "is of type " << l.op->getResult(0).getType()
-                                     << "; the CPU target keeps parameters in floats";
+                                     << "; the runtime keeps parameters in floats";
     train::FillAttr fill = parameter.getFillAttr();
     if (!fill)
       return parameter.emitOpError() << "has no `fill` that says how to make a value from a seed; "

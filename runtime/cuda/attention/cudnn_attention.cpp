@@ -93,9 +93,9 @@ const char *whyNotCudnn(const FusedShape &shape, int capability) {
                : nullptr;
   if (shape.sequence == 1 && shape.keySequence == 1)
     return "a single query and key have no gradients";
-  // Deterministic ones need an engine of their own, which heuristics do not propose.
+  // Since 9.18 there is an engine for deterministic ones.
   if (capability >= 100 && shape.deterministic)
-    return "its gradients are not deterministic from compute capability 10.0 on";
+    return "cuDNN's heuristics propose no deterministic gradients from compute capability 10.0 on";
   if (isWide && !isHopper)
     return "cuDNN is asked for gradients of heads of more than 128 elements on compute capability 9.0 only";
   return nullptr;

@@ -100,7 +100,8 @@ std::string findCudnn(std::string &why) {
 
 #else // without its headers
 
-#pragma message("attention is made by own kernels alone: there is no cudnn_graph.h of cuDNN 9.16")
+#pragma message(                                                                                   \
+    "built without cuDNN, with Partita's attention kernels only: there is no cudnn_graph.h of version 9.16 or later")
 
 namespace partita_rt::cuda {
 

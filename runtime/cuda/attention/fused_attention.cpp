@@ -270,7 +270,7 @@ bool FusedAttention::run(const Stream &stream, const FusedCall &call) {
     why = found->second.why;
   }
   if (by == AttentionBy::Cudnn)
-    fail("PARTITA_RT_ATTENTION=cudnn: %s cannot make %s: %s", library->name.c_str(),
+    fail("PARTITA_RT_ATTENTION=cudnn: %s cannot compute %s: %s", library->name.c_str(),
          shapeOf(call, by).text().c_str(), why.c_str());
   return false;
 }
@@ -287,9 +287,10 @@ std::string FusedAttention::text() const {
   for (const std::string &why : others)
     reasons += (reasons.empty() ? "" : "; ") + why;
   if (made == 0)
-    return reasons.empty() ? "" : "own kernels alone; " + library->name + " makes none: " + reasons;
-  return library->name + " makes " + std::to_string(made) + (made == 1 ? " shape" : " shapes") +
-         " of it" + (by == AttentionBy::Nondeterministic ? kNondeterministic : "") +
+    return reasons.empty() ? ""
+                           : "own kernels alone; " + library->name + " computes none: " + reasons;
+  return library->name + " computes " + std::to_string(made) + " of its shapes" +
+         (by == AttentionBy::Nondeterministic ? kNondeterministic : "") +
          (reasons.empty() ? "" : ", own kernels the others: " + reasons);
 }
 

@@ -70,7 +70,7 @@ public:
   /// Error, with the reason, if the library was required (AttentionBy::Cudnn), and if it fails.
   bool run(const Stream &stream, const FusedCall &call);
 
-  /// Returns "cuDNN 9.19.0 makes 2 shapes of it, own kernels the others: a window"; "" before the
+  /// Returns "cuDNN 9.19.0 computes 2 of its shapes, own kernels the others: a window"; "" before the
   /// first call.
   std::string text() const;
 

@@ -257,8 +257,8 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
       apart += choice.apart;
     }
     std::printf("%-14s %zu shapes of matmuls, each once: %.3f ms with the first "
-                "suggestions, %.3f ms with the choices in %s; %lld of them are made apart from "
-                "what follows\n",
+                "suggestions, %.3f ms with the choices in %s; %lld of them run as a matmul and "
+                "separate kernels\n",
                 "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str(),
                 (long long)apart);
   }

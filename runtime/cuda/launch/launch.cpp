@@ -71,7 +71,7 @@ GpuName takeGpu(const processes::Rendezvous &rendezvous, const Program &program)
     int driver = 0; // remains 0 without one, which CUDA reports as a driver that is too old
     bool has = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
     fail("no GPU can be used on %s: %s", rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(),
-         !has                   ? "no driver of NVIDIA's is there"
+         !has                   ? "there is no NVIDIA driver"
          : error != cudaSuccess ? cudaGetErrorString(error)
                                 : "there is none");
   }
@@ -106,10 +106,11 @@ void compareGpus(processes::Rendezvous &rendezvous, const GpuName &mine) {
       fail("ranks have different GPUs: rank 0 on %s has %s, rank %zu on %s has %s; a "
            "program runs on one kind",
            peers[0].host.c_str(), kinds[0].c_str(), r, peers[r].host.c_str(), kinds[r].c_str());
-  std::vector<std::string> makers = rendezvous.allGather(mine.attention, "makers of attention");
+  std::vector<std::string> makers = rendezvous.allGather(mine.attention, "kernels of attention");
   for (size_t r = 1; r < makers.size(); ++r)
     if (makers[r] != makers[0])
-      fail("attention is made by several: on rank 0, on %s, by %s; on rank %zu, on %s, by %s; set "
+      fail("ranks compute attention with different kernels: rank 0 on %s with %s, rank %zu on %s "
+           "with %s; set "
            "PARTITA_RT_ATTENTION=own, or the same variables and libraries everywhere",
            peers[0].host.c_str(), makers[0].c_str(), r, peers[r].host.c_str(), makers[r].c_str());
   for (size_t r = 0; r < addresses.size() && !sharesGpu(); ++r)

@@ -34,7 +34,7 @@ std::string leftOut(const CudnnSupport &row, std::pair<int64_t, int64_t> heads, 
   bool isWide = std::max(heads.first, heads.second) > 128;
   // Deterministic gradients are an engine of their own there, which heuristics do not propose.
   if (row.pass == CudnnPass::Backward && capability >= 100 && deterministic)
-    return "its gradients are not deterministic from compute capability 10.0 on";
+    return "cuDNN's heuristics propose no deterministic gradients from compute capability 10.0 on";
   // cudnn-frontend has kernels of its own for these.
   if (row.pass == CudnnPass::Backward && capability >= 100 && isWide)
     return "cuDNN is asked for gradients of heads of more than 128 elements on compute capability 9.0 only";

@@ -186,7 +186,7 @@ TYPED_TEST(FusedResults, AreAttention) {
     EXPECT_LE(gradients.dq.excess(call.gradient(0), kRounding<T>, 1e-4), 0.0);
     EXPECT_LE(gradients.dk.excess(call.gradient(1), shared * kRounding<T>, 1e-4), 0.0);
     EXPECT_LE(gradients.dv.excess(call.gradient(2), shared * kRounding<T>, 1e-4), 0.0);
-    EXPECT_NE(stream.made->text().find(" makes 2 shapes of it"), std::string::npos)
+    EXPECT_NE(stream.made->text().find(" computes 2 of its shapes"), std::string::npos)
         << stream.made->text();
   }
 }
@@ -211,7 +211,7 @@ TYPED_TEST(FusedResults, NeedNotBeDeterministic) {
   EXPECT_LE(gradients.dq.excess(call.gradient(0), kRounding<T>, 1e-4), 0.0);
   EXPECT_LE(gradients.dk.excess(call.gradient(1), 2 * kRounding<T>, 1e-4), 0.0);
   EXPECT_LE(gradients.dv.excess(call.gradient(2), 2 * kRounding<T>, 1e-4), 0.0);
-  EXPECT_NE(stream.made->text().find(" makes 2 shapes of it, nondeterministic"), std::string::npos)
+  EXPECT_NE(stream.made->text().find(" computes 2 of its shapes, nondeterministic"), std::string::npos)
       << stream.made->text();
 #if !defined(PARTITA_TEST_ON_GPU)
   EXPECT_EQ(simulated::cudnnCounters().unordered - before, 2);
@@ -347,7 +347,7 @@ TEST_F(FusedCalls, OrOwnKernels) {
     } catch (const Error &error) {
       std::string text = error.what();
       EXPECT_EQ(text.find("PARTITA_RT_ATTENTION=cudnn: cuDNN "), 0u) << text;
-      EXPECT_NE(text.find("cannot make attention backward, bfloat16, 1 x "), std::string::npos)
+      EXPECT_NE(text.find("cannot compute attention backward, bfloat16, 1 x "), std::string::npos)
           << text;
       EXPECT_NE(text.find(c.why), std::string::npos) << text;
     }

@@ -85,7 +85,7 @@ inline LaunchEnvironment environmentOf(int rank, int ranks, int port) {
   environment.run = "test " + std::to_string(port);
   return environment;
 }
-/// Returns a free port below those that the system gives to whoever asks for any, such as the ranks themselves.
+/// Returns a free port below the range of ephemeral ports, which the ranks themselves take.
 inline int freePort() {
   std::random_device random;
   while (true) {
