@@ -8,7 +8,7 @@
 //     bench/gpu/attention.cu lib/libpartita_rt_cuda_sm_90.a -ldl
 //
 // Work is counted as in FlashAttention's benchmarks: 4 b h s s d operations forward, half of it if
-// causal, backward 2.5 times as many, although our separate launch for dQ makes it 3.5.
+// causal, backward 2.5 times as many, although two launches by tiles make it 3.5 (by heads: 2.5).
 
 #include "bench.cuh"
 #include "cuda/attention/attention_mma.cuh"

@@ -12,7 +12,7 @@
 //
 // Everything possible is in their favour. Leading dimensions are multiples of 8, and so are the
 // head's extents, which suits tensor cores best: GPT-2's 50257 columns are multiplied as 50264 and
-// counted as 50257 (Partita multiplies 50256 and 1). The head's logits are computed for all tokens
+// counted as 50257 (Partita multiplies 50304). The head's logits are computed for all tokens
 // at once, as far as they fit, and its weight is the embedding's table. All layers share their
 // operands, so a small weight may still be in the cache.
 //

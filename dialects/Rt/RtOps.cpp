@@ -19,6 +19,28 @@ void ForOp::build(OpBuilder &builder, OperationState &state, int64_t count, int6
 }
 
 //===------------------------------------------------------------------------------------------===//
+// Generated elementwise kernels
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verify() {
+  if (getLoops() < 1 || getLoops() > partita_rt::kMaxDims)
+    return emitOpError() << "has " << getLoops() << " loops, expected 1 to "
+                         << partita_rt::kMaxDims;
+  size_t outputs = getOutputs().size(), inputs = getInputs().size();
+  if (outputs == 0 || outputs != getOutputTypes().size() || outputs != getExpressions().size())
+    return emitOpError() << "has " << outputs << " outputs, " << getOutputTypes().size()
+                         << " types and " << getExpressions().size()
+                         << " expressions, expected one of each for an output";
+  if (inputs != getInputTypes().size())
+    return emitOpError() << "has " << inputs << " inputs and " << getInputTypes().size()
+                         << " types";
+  if (getSteps().size() != outputs + inputs)
+    return emitOpError() << "has " << getSteps().size() << " steps, expected one for each of "
+                         << outputs + inputs << " outputs and inputs";
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
 // Layers
 //===------------------------------------------------------------------------------------------===//
 

@@ -173,7 +173,7 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
     stride in the innermost loop: 1 (the next element) or 0 (the same). With `loops` = 1 there is only that
     loop, over n elements; with more, every operand has one runtime stride per outer loop.
 
-        rt.kernel @gelu loops 1 outputs ["y"] [f32] inputs ["x"] [f32] steps [1, 1] {expressions = ["0.5f * x * (1.0f + erff(x * 0.70710678f))"]}
+        rt.kernel @gelu loops 1 outputs ["y"] [f32] inputs ["x"] [f32] steps [1, 1] locals [] computes ["0.5f * $x * (1.0f + erff($x * 0.70710678f))"]
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$loops, StrArrayAttr:$outputs, TypeArrayAttr:$outputTypes,
                        StrArrayAttr:$inputs, TypeArrayAttr:$inputTypes, DenseI64ArrayAttr:$steps,
@@ -182,6 +182,7 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
     $sym_name `loops` $loops `outputs` $outputs $outputTypes `inputs` $inputs $inputTypes `steps` $steps
     `locals` $locals `computes` $expressions attr-dict
   }];
+  let hasVerifier = 1;
 }
 def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
   let summary = "an optimizer's arithmetic: one loop over the elements of a value, its states and its gradient";

@@ -82,8 +82,6 @@ public:
   /// Returns true if matmuls of 8-bit operands read both along the dimension that is summed over,
   /// as tx.matmul_nt does: `transpose-fp8` then transposes others.
   virtual bool multipliesRowsIn8Bits() const { return false; }
-  /// Returns true if it has the kernels of attention in a ring (tx.attention_step).
-  virtual bool stepsThroughKeys() const { return false; }
   /// Returns true if a collective only makes progress while the program polls it (rt.poll).
   virtual bool pollsCollectives() const { return true; }
   /// Returns true if work is queued, so that the host runs ahead of it. Then kernels read numbers

@@ -405,3 +405,18 @@ func.func @f() {
   rt.update @k(%p, %p) 4 with [] at () tile 0 on_host false : !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{has 9 loops, expected 1 to 8}}
+rt.kernel @k loops 9 outputs ["y"] [f32] inputs [] [] steps [1] locals [] computes ["1.0f"]
+
+// -----
+
+// expected-error@+1 {{has 1 outputs, 1 types and 2 expressions, expected one of each for an output}}
+rt.kernel @k loops 1 outputs ["y"] [f32] inputs [] [] steps [1] locals [] computes ["1.0f", "2.0f"]
+
+// -----
+
+// expected-error@+1 {{has 1 steps, expected one for each of 2 outputs and inputs}}
+rt.kernel @k loops 1 outputs ["y"] [f32] inputs ["x"] [f32] steps [1] locals [] computes ["$x"]

@@ -40,7 +40,6 @@ public:
     return chooseClassifierGradient(sizes, block, floats, /*mayBeOne=*/sizes.tokens <= 1024);
   }
 
-  bool stepsThroughKeys() const override { return true; }
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
     return partita_rt::attentionStepWorkspaceOnCpu(queries);
   }

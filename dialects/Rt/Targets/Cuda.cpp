@@ -57,7 +57,6 @@ public:
                                     /*mayBeOne=*/true);
   }
 
-  bool stepsThroughKeys() const override { return true; }
   int64_t getAttentionStepWorkspace(int64_t queries) const override {
     return partita_rt::attentionStepWorkspaceOnCuda(queries);
   }

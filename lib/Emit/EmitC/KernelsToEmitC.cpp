@@ -62,6 +62,8 @@ emitc::FuncOp rt::makeKernelFunction(OpBuilder &b, Location loc, StringRef name,
   return function;
 }
 
+std::string rt::loopCounter(int64_t loop) { return std::string(1, static_cast<char>('i' + loop)); }
+
 static void convert(KernelOp kernel) {
   OpBuilder b(kernel);
   auto verbatim = [&](Location loc, StringRef line, ValueRange operands = {}) {
@@ -80,28 +82,26 @@ static void convert(KernelOp kernel) {
   };
   add(kernel.getOutputs(), kernel.getOutputTypes(), false);
   add(kernel.getInputs(), kernel.getInputTypes(), true);
-  static constexpr const char *counters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
-  auto counter = [&](int64_t loop) { return std::string(counters[loop % 8]); };
   for (int64_t loop = 0; loop < loops; ++loop) {
     types.push_back(b.getI64Type());
-    argumentNames.push_back("n" + counter(loop));
+    argumentNames.push_back("n" + loopCounter(loop));
   }
   for (StringRef name : text.names)
     for (int64_t loop = 0; loop + 1 < loops; ++loop) {
       types.push_back(b.getI64Type());
-      argumentNames.push_back(name.str() + "_" + counter(loop));
+      argumentNames.push_back(name.str() + "_" + loopCounter(loop));
     }
   Block *body = &makeKernelFunction(b, kernel.getLoc(), kernel.getSymName(), types, argumentNames)
                      .getBody()
                      .front();
 
   size_t buffers = text.names.size();
-  std::string inner = counter(loops - 1);
+  std::string inner = loopCounter(loops - 1);
   for (size_t i = 0; i < buffers; ++i) {
     std::string index;
     SmallVector<Value> &strides = text.indexOperands.emplace_back();
     for (int64_t loop = 0; loop + 1 < loops; ++loop) {
-      index += (index.empty() ? "" : " + ") + counter(loop) + " * {}";
+      index += (index.empty() ? "" : " + ") + loopCounter(loop) + " * {}";
       strides.push_back(body->getArgument(buffers + loops + i * (loops - 1) + loop));
     }
     if (kernel.getSteps()[i])
@@ -117,7 +117,7 @@ static void convert(KernelOp kernel) {
       verbatim(kernel.getLoc(), indent + "#pragma GCC ivdep");
     bool opens = loop + 1 == loops && kernel.getLocals().size() + kernel.getOutputs().size() > 1;
     verbatim(kernel.getLoc(),
-             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0}){1}", counter(loop),
+             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0}){1}", loopCounter(loop),
                                     opens ? " {{" : "")
                           .str(),
              body->getArgument(buffers + loop));

@@ -13,6 +13,9 @@ namespace partita::rt {
 /// Returns `float *`, `const float *`.
 mlir::Type cppPointer(mlir::Type element, bool readOnly = false);
 
+/// Returns the counter of a kernel's loop, the outermost one's first: "i", "j", ...
+std::string loopCounter(int64_t loop);
+
 /// Replaces all of the module's kernels by functions with loops.
 void convertKernelsToLoops(mlir::ModuleOp module);
 

@@ -120,20 +120,19 @@ static void convertForCuda(KernelOp kernel) {
   made.line("  }");
   made.line("};");
 
-  static constexpr const char *counters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
   for (const Operand &operand : operands)
     made.argument(cppPointer(operand.element, !operand.written), operand.name);
   std::string sizes, call;
   int64_t loops = kernel.getLoops();
   for (int64_t loop = 0; loop < loops; ++loop) {
-    std::string size = std::string("n") + counters[loop % 8];
+    std::string size = "n" + loopCounter(loop);
     made.argument(made.b.getI64Type(), size);
     sizes += (loop ? ", " : "") + size;
   }
   for (auto [i, operand] : llvm::enumerate(operands)) {
     std::string strides;
     for (int64_t loop = 0; loop + 1 < loops; ++loop) {
-      std::string stride = operand.name + "_" + counters[loop % 8];
+      std::string stride = operand.name + "_" + loopCounter(loop);
       made.argument(made.b.getI64Type(), stride);
       strides += (loop ? ", " : "") + stride;
     }

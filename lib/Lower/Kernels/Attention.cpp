@@ -193,15 +193,6 @@ template <typename Op> SmallVector<int64_t> runsOf(Op op) {
           op.getFirstKey().getType().getNumElements()};
 }
 
-/// Refuses a target without the kernels.
-template <typename Op> LogicalResult checkStep(Op op) {
-  const Target &target = Target::of(op);
-  if (!target.stepsThroughKeys())
-    return op.emitOpError() << "is a step of attention in a ring, for which target "
-                            << target.getName() << " has no kernel; use --target cpu";
-  return checkKey(op);
-}
-
 /// Puts what a result continues from into its place, unless it is there.
 void continueFrom(Lowering &l, Value before, Value result) {
   if (before && !l.samePlace(before, result))
@@ -215,7 +206,7 @@ struct AttentionStep : ForwardKernel<AttentionStep, tx::AttentionStepOp> {
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto step = cast<tx::AttentionStepOp>(op);
-    if (failed(checkStep(step)))
+    if (failed(checkKey(step)))
       return failure();
     continueFrom(l, step.getOutBefore(), step.getOut());
     continueFrom(l, step.getLseBefore(), step.getLse());
@@ -250,7 +241,7 @@ struct AttentionStepGrad : BackwardKernel<AttentionStepGrad, tx::AttentionStepGr
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionStepGradOp>(op);
-    if (failed(checkStep(grad)))
+    if (failed(checkKey(grad)))
       return failure();
     continueFrom(l, grad.getDqBefore(), grad.getDq());
     SmallVector<int64_t> strides;

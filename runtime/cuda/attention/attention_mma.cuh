@@ -10,6 +10,7 @@
 
 #include "cuda/attention/attention_sums.cuh"
 #include "cuda/attention/mma.cuh"
+#include "cuda/attention/packs.h"
 #include "cuda/kernels/power_of_two.cuh"
 
 namespace partita_rt::cuda {
@@ -39,12 +40,6 @@ template <int D> constexpr int kMmaPitch = D + 8;
 template <int D, int kRows> constexpr int mmaTileBytes() {
   static_assert(kRows * kMmaPitch<D> * 2 <= 98 * 1024);
   return kRows * kMmaPitch<D> * 2;
-}
-
-/// Are all packs of 8 elements of these heads aligned to 16 bytes?
-template <typename T> bool inPacks(const HeadsOf<T> &heads) {
-  return (heads.batchStride | heads.rowStride | heads.headStride) % kPack == 0 &&
-         reinterpret_cast<uintptr_t>(heads.data) % 16 == 0;
 }
 
 /// Starts copying rows [first, first + kRows) of a head of `count` rows and `width` elements into a

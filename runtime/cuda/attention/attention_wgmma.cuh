@@ -14,9 +14,10 @@
 
 namespace partita_rt::cuda {
 
-/// The only rule for warp-group matmuls: calls that are onTensorCores, without a bias and a layout of blocks, whose heads, of keys and of
-/// values, have 64 or 128 elements in aligned packs, on GPUs of compute capability 9 that the
-/// program has code for. heads: all that the call reads and writes.
+/// Which calls that are onTensorCores, without a bias (these kernels take none), have warp-group
+/// matmuls: those without a layout of blocks whose heads, of keys and of values, have 64 or 128
+/// elements in aligned packs, on GPUs of compute capability 9 that the program has code for. heads:
+/// all that the call reads and writes.
 template <typename... Heads> bool onWarpGroups(const AttentionShape &shape, const Heads &...heads) {
 #if defined(PARTITA_RT_WGMMA)
   if (shape.blocks || shape.headDim != shape.valueDim ||

@@ -2,6 +2,7 @@
 // call.
 
 #include "cuda/attention/fused_attention.h"
+#include "cuda/attention/packs.h"
 
 #include "partita_rt/cuda/kernel_times.h"
 #include "partita_rt/cuda/shapes.h"
@@ -114,16 +115,6 @@ static FusedShape shapeOf(const FusedCall &call, AttentionBy by) {
 
 //===-- Supported calls ---------------------------------------------------------------------===//
 
-static bool isAligned(const void *address) {
-  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
-}
-
-/// Do all rows of all heads (of 16-bit elements) begin at 16-byte addresses?
-template <typename T> static bool inPacks(const HeadsOf<T> &heads) {
-  return (heads.batchStride | heads.rowStride | heads.headStride) % kPack == 0 &&
-         isAligned(heads.data);
-}
-
 std::string whyNotFused(const FusedCall &call) {
   const AttentionShape &a = call.shape;
   if (call.dtype == DType::Float32)
@@ -147,10 +138,10 @@ std::string whyNotFused(const FusedCall &call) {
     return "heads of more than 256 elements";
   if (a.headDim % kPack != 0 || a.valueDim % kPack != 0)
     return "heads that are not a multiple of 8 elements";
-  bool packs = inPacks(call.q) && inPacks(call.k) && inPacks(call.v) && isAligned(call.logSumExp);
+  bool packs = inPacks(call.q) && inPacks(call.k) && inPacks(call.v) && isAligned16(call.logSumExp);
   if (call.backward)
     packs = packs && inPacks(call.dout) && inPacks(call.forwardOut) && inPacks(call.dq) &&
-            inPacks(call.dk) && inPacks(call.dv) && isAligned(call.workspace);
+            inPacks(call.dk) && inPacks(call.dv) && isAligned16(call.workspace);
   else
     packs = packs && inPacks(call.out);
   return packs ? "" : "rows that do not begin at multiples of 16 bytes";

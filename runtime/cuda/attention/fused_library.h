@@ -27,8 +27,8 @@ struct FusedShape {
   int64_t rowsOfBatch; ///< from one sequence to the next in [batch, heads, sequence] scalars
   Strides q, k, v, out, dout, dq, dk, dv;
 
-  /// Returns "forward, bfloat16, 32 sequences of 1024 queries and 1024 keys, ...": unique per
-  /// shape, except for the strides.
+  /// Returns "attention forward, bfloat16, 32 x 1024 queries, 1024 keys, 12 heads of 64, causal", for
+  /// the reader: shapes that differ in strides, say, share a text.
   std::string text() const;
 };
 bool operator<(const FusedShape &left, const FusedShape &right);

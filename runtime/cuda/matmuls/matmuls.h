@@ -52,7 +52,8 @@ struct MatmulShape {
   /// Alignments in bytes of the addresses of A, B, C, vector, aux and addend, 16 at most.
   int64_t alignment[6] = {16, 16, 16, 16, 16, 16};
 
-  /// Returns "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": unique per shape.
+  /// Returns "matmul bfloat16[256, 768] by 768 * bfloat16[3072, 768] by 768 transposed -> ...":
+  /// unique per shape.
   std::string text() const;
 };
 /// Does the matmul have operands in 8 bits?

@@ -8,10 +8,10 @@
 //   * Scalars that a step computes (rate, loss scale, whether it applies) are device pointers.
 //   * Indices out of range are reported through Stream::fault.
 //   * Workspace that is not an argument is the stream's scratch memory (shapes.h).
-//   * Sums, but those with one bit per element, have another order than the CPU's, but the same one on every device and for every storage
-//     type: as on the CPU, a kernel with 16-bit operands is the float kernel on the same numbers,
-//     rounded once, bit for bit. Exceptions are attention on tensor cores, and the classifier's dx if
-//     the vocabulary is not a multiple of 8.
+//   * Sums, but those with one bit per element, have another order than the CPU's, but the same one
+//     on every device and for every storage type: as on the CPU, a kernel with 16-bit operands is
+//     the float kernel on the same numbers, rounded once, bit for bit. Exceptions: "Laws" in
+//     runtime/cuda/README.md.
 
 #ifndef PARTITA_RT_CUDA_KERNELS_H
 #define PARTITA_RT_CUDA_KERNELS_H

@@ -1,5 +1,6 @@
 // The grid, the block and the scratch memory of a kernel's launch: functions of the operands'
 // shapes alone, never of the device, so that every GPU computes the same sums in the same order.
+// (Attention backward by heads has fewer blocks on smaller GPUs, with the same sums: workspaces.h.)
 // Sizes are chosen for kMultiprocessors (workspaces.h). The compiler reads the scratch sizes for its
 // ledger.
 
@@ -130,7 +131,7 @@ constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
   return 4 * aligned(n * 4) + ceilDiv(n, kSortBlock) * 1024 + ceilDiv(n, kSumTile) * 2 * width * 4;
 }
 
-/// Memory of Products (cuBLASLt's workspace), for each stream with matmuls.
+/// Memory of Matmuls (cuBLASLt's workspace), for each stream with matmuls.
 constexpr int64_t kMatmulWorkspace = 32 << 20;
 
 /// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), if it is used.
