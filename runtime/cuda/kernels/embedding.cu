@@ -9,7 +9,8 @@
 // kSumTile of them adds up its rows, in order. A sum that begins and ends in one tile goes to the
 // table directly; if it crosses tiles, the partial sums go to scratch memory, and a second launch
 // adds them, tile after tile. So a token that fills the batch takes no longer than others. Moves
-// sizeof(T) bytes per element of dy and first writes the table once (Write::Set).
+// sizeof(T) bytes per element of dy and first writes the table once (Write::Set). Three launches list
+// and add; the sort has three more for each 8 bits of a row's number, together some microseconds.
 
 #include "partita_rt/cuda/kernels.h"
 
