@@ -1,5 +1,5 @@
-// A matmul with the arguments of the call to the simulated cuBLASLt, and its computation: sums in
-// float, over k in order, rounded once.
+// The simulated cuBLASLt's descriptors; a matmul with the arguments of the call, and its
+// computation: sums in float, over k in order, rounded once.
 
 #ifndef PARTITA_TEST_SIMULATED_MATMUL_H
 #define PARTITA_TEST_SIMULATED_MATMUL_H
@@ -23,8 +23,17 @@ struct cublasLtMatmulDescOpaque_t {
   void *scaleA = nullptr, *scaleB = nullptr; ///< a float each, in device memory; 1 if null
   int8_t fastAccumulation = 0;
 };
+struct cublasLtMatmulPreferenceOpaque_t {
+  uint64_t workspace = 0;
+  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
 
 namespace simulated {
+
+/// Says on stderr why a call is refused; returns the status.
+__attribute__((format(printf, 2, 3))) cublasStatus_t refuse(cublasStatus_t status,
+                                                            const char *format, ...);
 
 using Layout = cublasLtMatrixLayoutOpaque_t;
 using Operation = cublasLtMatmulDescOpaque_t;
