@@ -165,13 +165,13 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
   FunctionsPrinter functions(module, os);
   if (failed(functions.printKernels()))
     return failure();
-  bool kernelsOnly = emit::emitterOf(rt::Target::of(module)).optimizesKernelsOnly();
-  if (kernelsOnly)
-    os << "\n// What follows only calls; there is nothing in it to optimize.\n"
-          "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
+  // For a deep model, these are tens of thousands of lines of calls, on which -O3 takes most of a
+  // minute and more than a gigabyte; -O0 takes a few seconds.
+  os << "\n// What follows only calls; there is nothing in it to optimize.\n"
+        "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
   if (failed(functions.printCalls()))
     return failure();
-  os << (kernelsOnly ? "\n#pragma GCC pop_options\n" : "")
+  os << "\n#pragma GCC pop_options\n"
      << "\n//===-- What the runtime needs to know "
         "---------------------------------------------------------===//\n\n";
   return emit::printTables(module, options, os);

@@ -78,7 +78,6 @@ public:
   StringRef getPrelude() const override {
     return "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n";
   }
-  bool optimizesKernelsOnly() const override { return true; }
   void printMakefile(const EmitOptions &options, raw_ostream &os) const override;
 
   StringRef getCompiler() const override { return "g++"; }

@@ -37,10 +37,6 @@ public:
   virtual llvm::StringRef getSourceFile() const = 0;
   /// Returns the beginning of the source: includes, namespaces.
   virtual llvm::StringRef getPrelude() const = 0;
-  /// Returns true if the source, not the Makefile, says that what follows its kernels is not optimized. For
-  /// a deep model, these are tens of thousands of lines of calls, on which -O3 takes most of a minute and
-  /// more than a gigabyte; -O0 takes a few seconds.
-  virtual bool optimizesKernelsOnly() const { return false; }
   virtual void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) const = 0;
   /// Writes the other files of the folder. Returns an error, or "".
   virtual std::string addFiles(const EmitOptions &, const TemporaryFolder &) const { return {}; }
