@@ -115,7 +115,7 @@ private:
     if (!needed) // plan-memory reports why
       return {};
     if (limit && *needed > *limit)
-      return shrink();
+      return shrink(*needed);
     int64_t most = limit ? *limit : *needed + *needed / 100 * share;
     for (RowCounts &sizes : llvm::reverse(larger))
       if (largestBlock(ops, sizes) <= most)
@@ -145,11 +145,12 @@ private:
     }
   }
 
-  /// Returns the largest sizes below the usual ones that are within the limit, or nothing. The first halving may save
-  /// nothing: two blocks need sums of the weight's gradient, one does not.
-  RowCounts shrink() {
-    constexpr int64_t least = 8; // what a kernel rounds to on GPUs
-    RowCounts sizes = usual;
+  /// Returns the largest sizes below the usual ones that are within the limit; if none are, those that need least, so
+  /// that what is refused is reported with them. The first halving may save nothing: two blocks need sums of the
+  /// weight's gradient, one does not.
+  RowCounts shrink(int64_t needed) {
+    constexpr int64_t least = 8; // to multiples of which GPUs round
+    RowCounts sizes = usual, smallest;
     while (llvm::any_of(sizes, [](int64_t rows) { return rows > least; })) {
       for (int64_t &rows : sizes)
         if (rows > least)
@@ -159,8 +160,12 @@ private:
         return {};
       if (*bytes <= *limit)
         return sizes;
+      if (*bytes < needed) {
+        needed = *bytes;
+        smallest = sizes;
+      }
     }
-    return {};
+    return smallest;
   }
 
   /// Returns the bytes of device memory that a rank needs with these sizes; with the target's, if there are none.

@@ -67,9 +67,9 @@ void endSlots(Rank &rank);
 /// Returns what the rank, 0, sees of another one; null if it sees nothing of it.
 const RankPosition *positionOf(const Rank &rank, int other);
 
-/// Tries the algorithms of matmuls (--tune) in one call of the function, whose inputs have been
+/// Tries the algorithms of matmuls (--tune) in one call of each function, whose inputs have been
 /// sent, and writes the choices to `path`. All ranks call it; rank 0 chooses.
-void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
+void tune(Rank &rank, const std::vector<void (*)(Rank &)> &functions, const std::string &path);
 
 /// An amount of device memory that a rank uses, in bytes, and its purpose: a term of the sum that
 /// the compiler announces.
@@ -85,6 +85,8 @@ std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
 std::string deviceMemoryText(const Rank &rank);
 /// Names the kernels that compute attention, if there is a choice; "" otherwise.
 std::string attentionText(const Rank &rank);
+/// Reports matmuls of a tuned program that its tuning made no choice for; "" without any.
+std::string untunedText(const Rank &rank);
 
 /// Returns why programs for this target lack the option; "" if they have it.
 std::string whyNotHere(const std::string &option);

@@ -148,6 +148,7 @@ static std::vector<Change> candidates(const Request &request) {
     add({{"zero-stage", "3"}, {"recompute", "block"}, {"offload", all}});
   smallerBatches(request, changes);
   add({{"optimizer", "sgd"}});
+  add({{"classifier-rows", "0"}});
   return changes;
 }
 
@@ -270,7 +271,11 @@ static void addCosts(ModuleOp module, Footprint &footprint) {
         collective.steps.contains(first))
       sent += collective.calls * collective.bytes;
   if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
-    step.walk([&](Operation *op) { flops += analysis::timesOf(op) * analysis::workOf(op).flops; });
+    step.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      flops += analysis::timesOf(op) * analysis::workOf(op).flops;
+      bool isFused = isa<tx::TxDialect>(op->getDialect()) && op->getNumRegions() > 0;
+      return isFused ? WalkResult::skip() : WalkResult::advance(); // workOf has the ops inside
+    });
     step.walk([&](tx::ClassifierLossGradOp op) { noteClassifier(op, footprint); });
     analysis::Transfers transfers = analysis::Transfers::of(step);
     moved = transfers.toHost + transfers.toDevice;

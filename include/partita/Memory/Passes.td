@@ -37,8 +37,8 @@ def SizeClassifierPass : Pass<"size-classifier", "::mlir::ModuleOp"> {
     gradient. Where the target gains by larger blocks (Target.h), their size becomes its usual one times the largest power of two, or all
     tokens, with which a rank's device memory is within `rt.memory_limit` or, without a limit, at most `share` percent above what the usual
     size needs.
-    Where not even the usual size is within that limit, on any target, it is halved until it is, down to eight tokens; if that does not help,
-    it stays.
+    Where not even the usual size is within that limit, on any target, it is halved until it is, down to eight tokens; if it never
+    is, the size that needs least is chosen, so that a refusal says how much that is.
 
     Nothing is estimated: each size is tried on a copy of the program, whose memory `plan-memory` plans, after that `lower`, if there is a
     limit and the target's kernels take scratch memory. A size that is certainly too large, by its logits alone, is not tried. With `rows`

@@ -122,6 +122,8 @@ void printMemory(const Rank &rank, const RunOptions &options) {
                       " bytes of mapped files (code, data) at its end");
   if (std::string text = attentionText(rank); !text.empty())
     writeLine("attention", text);
+  if (std::string text = untunedText(rank); !text.empty())
+    writeLine("untuned", text);
 }
 
 } // namespace partita_rt

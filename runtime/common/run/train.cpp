@@ -471,7 +471,10 @@ int runRankProgram(Rank &rank, const Session &session) {
     int64_t perStep = rank.program->accumulate;
     DrawnSamples drawn;
     Batches(drawn, "--tune", *rank.program, 0, false, perStep).fill(rank, 0, perStep);
-    tune(rank, stage.trainStep ? stage.trainStep : stage.forward, matmulsPath(options));
+    std::vector<void (*)(Rank &)> functions = {stage.trainStep ? stage.trainStep : stage.forward};
+    if (stage.evalStep)
+      functions.push_back(stage.evalStep);
+    tune(rank, functions, matmulsPath(options));
     return 0;
   }
   Loop loop(rank, session, resumed);

@@ -63,7 +63,7 @@ const RankPosition *positionOf(const Rank &rank, int other) {
   return rank.waits ? rank.waits->positionOf(other) : nullptr;
 }
 
-void tune(Rank &, void (*)(Rank &), const std::string &) {
+void tune(Rank &, const std::vector<void (*)(Rank &)> &, const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
 }
 
@@ -88,6 +88,7 @@ std::string deviceMemoryText(const Rank &rank) {
          " bytes of OpenBLAS's packing buffers, this process";
 }
 std::string attentionText(const Rank &) { return ""; }
+std::string untunedText(const Rank &) { return ""; }
 
 std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matmuls are BLAS's here; programs for GPUs are tuned" : "";

@@ -242,11 +242,13 @@ void Gpu::callTimed(Rank &rank, void (*function)(Rank &)) {
 /// The candidates' runs take milliseconds each; the median of a few is steady enough.
 constexpr int kTuneRepetitions = 7;
 
-void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
+void Gpu::tune(Rank &rank, const std::vector<void (*)(Rank &)> &functions,
+               const std::string &path) {
   rank.step = rank.update = 1;
   if (rank.rank == 0)
     theMatmuls->beginRecording();
-  call(rank, function);
+  for (auto *function : functions)
+    call(rank, function);
   if (rank.rank == 0) {
     std::vector<Choice> choices = theMatmuls->tuneRecorded(stream, kTuneRepetitions);
     theMatmuls->writeChoices(path);

@@ -31,7 +31,7 @@ public:
   /// Implements the functions of common/target.h.
   void sendInputs(Rank &rank, int64_t microBatches);
   bool call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
-  void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
+  void tune(Rank &rank, const std::vector<void (*)(Rank &)> &functions, const std::string &path);
   /// Returns how much less of the GPU's memory is free than before this took any.
   int64_t takenBytes() const;
   std::string attentionText() const;

@@ -5,6 +5,7 @@
 
 #include "common/grouped.h"
 #include "common/mesh/launch.h"
+#include "common/run_options.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
 #include "cuda/ranks/nccl_group.h"
@@ -89,8 +90,8 @@ const RankPosition *positionOf(const Rank &rank, int other) {
   return other == rank.rank ? rank.position : world ? world->positionOf(other) : nullptr;
 }
 
-void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
-  Gpu::of(rank).tune(rank, function, path);
+void tune(Rank &rank, const std::vector<void (*)(Rank &)> &functions, const std::string &path) {
+  Gpu::of(rank).tune(rank, functions, path);
 }
 
 /// Lists the compiler's ledger, one allocation each, and cuDNN's workspace if the user asks for it.
@@ -121,6 +122,13 @@ std::string deviceMemoryText(const Rank &rank) {
          grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
 }
 std::string attentionText(const Rank &rank) { return Gpu::of(rank).attentionText(); }
+std::string untunedText(const Rank &rank) {
+  int64_t without = Gpu::of(rank).matmuls().countWithoutChoice();
+  return without == 0 ? ""
+                      : grouped(without) + " shapes of matmuls have no choice in " +
+                            matmulsPath(*rank.options) +
+                            "; --tune makes those of training steps and of evaluation";
+}
 
 std::string whyNotHere(const std::string &option) {
   return option == "--threads" ? "the program computes on GPUs" : "";

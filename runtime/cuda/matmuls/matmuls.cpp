@@ -302,6 +302,15 @@ void Matmuls::choose(Plan &plan) {
   plan.possible = true;
 }
 
+int64_t Matmuls::countWithoutChoice() const {
+  if (choices.empty())
+    return 0;
+  return std::count_if(plans.begin(), plans.end(), [&](auto &each) {
+    bool hasCandidates = each.second->possible || each.second->isApartUntuned;
+    return hasCandidates && choices.count(each.first.text()) == 0;
+  });
+}
+
 void Matmuls::setPointers(Plan &plan, const MatmulOperands &operands) const {
   if (hasVector(plan.shape.epilogue))
     set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.vector);

@@ -128,6 +128,8 @@ public:
   /// "matmuls.json is for NVIDIA H200, 132 multiprocessors with cuBLASLt 130002, and this is ...";
   /// "" without such choices.
   const std::string &whyUntuned() const { return mismatch; }
+  /// Returns how many of the shapes so far have no choice although others have; 0 without choices.
+  int64_t countWithoutChoice() const;
 
   /// Writes the current choices into the file, in place of those for this device and version only.
   void writeChoices(const std::string &path) const;
