@@ -274,8 +274,11 @@ void TensorRoles::notePairs(Operation *op) {
     pair(op->getOperand(5), op->getOperand(3));
     for (unsigned i = 0; i < 3; ++i)
       pair(op->getResult(i), op->getOperand(i));
-    for (auto [i, role] : llvm::enumerate(ArrayRef<StringRef>{"dq", "dk", "dv"}))
+    for (auto [i, role] : llvm::enumerate(ArrayRef<StringRef>{"dq", "dk", "dv"})) {
       name(op->getResult(i), role, op);
+      if (ResultRange sums = cast<tx::AttentionGradOp>(op).getRowSums(); !sums.empty())
+        name(sums[i], (role + ".sums").str(), op);
+    }
   }
   if (isa<tx::ClassifierLossGradOp>(op))
     pair(op->getResult(1), op->getOperand(0));

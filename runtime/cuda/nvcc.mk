@@ -9,6 +9,12 @@ endif
 ifeq ($(NVCC),)
 $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NVCC)
 endif
+ifeq ($(shell command -v $(firstword $(NVCC))),)
+$(error NVCC is $(firstword $(NVCC)), which cannot be run)
+endif
+ifeq ($(filter sm_8% sm_9% sm_10% sm_11% sm_12%,$(ARCH)),)
+$(error ARCH is $(ARCH); the kernels are for compute capability 8.0 and later: sm_80, sm_89, sm_90, sm_100, ...)
+endif
 # Sources with Hopper-only instructions are compiled for sm_90a; for other GPUs they compile to nothing. This is stated only
 # here: everything that needs these kernels builds them with this file.
 comma := ,

@@ -7,6 +7,7 @@ import hashlib
 import os
 import pathlib
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -114,6 +115,7 @@ class Result:
         self.status, self.output, self.seconds = status, output, seconds
         self.timed_out = limit is not None
         lines = [line for line in output.strip().splitlines() if line.strip()]
+        lines = [line for line in lines if not re.match(r"make(\[\d+\])?: ", line) or "***" in line and ": Error" not in line] or lines
         self.problem = (f"ran past {limit:.0f} s" if self.timed_out else "" if status == 0 else
                         f"exit {status}: {lines[-1][:200] if lines else 'no output'}")
 

@@ -53,7 +53,12 @@ class Table:
         self.device, self.versions = dict(state), dict(versions)
         if not self.path.exists():
             return True
-        text = json.loads(self.path.read_text())
+        try:
+            text = json.loads(self.path.read_text())
+            text["device"], text["revision"], text["rows"]
+        except (ValueError, TypeError, KeyError) as error:
+            print(f"{self.path}: damaged ({error!r}), not kept", flush=True)
+            return True
         other = [word for word, key in (("GPU", "name"), ("driver", "driver_version")) if text["device"].get(key) != state.get(key)]
         same_gpu = not other
         before = text.get("versions", {})

@@ -211,7 +211,8 @@ TYPED_TEST(FusedResults, NeedNotBeDeterministic) {
   EXPECT_LE(gradients.dq.excess(call.gradient(0), kRounding<T>, 1e-4), 0.0);
   EXPECT_LE(gradients.dk.excess(call.gradient(1), 2 * kRounding<T>, 1e-4), 0.0);
   EXPECT_LE(gradients.dv.excess(call.gradient(2), 2 * kRounding<T>, 1e-4), 0.0);
-  EXPECT_NE(stream.made->text().find(" computes 2 of its shapes, nondeterministic"), std::string::npos)
+  EXPECT_NE(stream.made->text().find(" computes 2 of its shapes, nondeterministic"),
+            std::string::npos)
       << stream.made->text();
 #if !defined(PARTITA_TEST_ON_GPU)
   EXPECT_EQ(simulated::cudnnCounters().unordered - before, 2);
