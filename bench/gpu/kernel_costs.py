@@ -10,7 +10,8 @@ from typing import Callable, Optional
 
 import sass
 
-SIZES = {"partita_rt::BFloat16": 2, "partita_rt::Half": 2, "float": 4, "double": 8, "long": 8, "int": 4}
+SIZES = {"partita_rt::BFloat16": 2, "partita_rt::Half": 2, "float": 4, "double": 8, "long": 8, "int": 4,
+         "unsigned char": 1, "unsigned short": 2, "unsigned int": 4, "unsigned long": 8}
 
 
 class Launch:
@@ -91,7 +92,8 @@ def of_types(count):
     return lambda types: sum(SIZES[each] for each in types[:count])
 
 
-BODIES = {"Iota": of_types(1), "Fill": of_types(1), "Convert": of_types(2)}
+BODIES = {"Iota": of_types(1), "Fill": of_types(1), "Convert": of_types(2),
+          "Accumulate": lambda types: 2 * SIZES[types[0]] + SIZES[types[1]]}
 
 
 def elementwise_bytes(launch):
@@ -203,6 +205,11 @@ def quantize_packs_bytes(launch):
     return launch[4] * sum(SIZES.get(each, 1) for each in top_level(launch.instance)[1:])
 
 
+def tiles_elements(launch):
+    """Returns the elements of all outer rows of two loops, whose first words are their sizes."""
+    return launch[3][0] * launch[4][0] * launch.grid[2]
+
+
 def of_blocks(per_block):
     return lambda launch: launch.blocks() * per_block
 
@@ -238,6 +245,10 @@ KERNELS = {
     "copyRowsFrom": Cost(OTHERS, number(1, 2), lambda l: 2 * l.first_type() * l[1] * l[2]),
     "addToRows": Cost(OTHERS, number(4, 5), lambda l: l.first_type() * (2 * l[4] + l[3][0]) * l[5]),
     "mapPacks": Cost(OTHERS, map_elements, map_bytes),
+    "copyElements": Cost(OTHERS, number(3), lambda l: 2 * l.first_type() * l[3]),
+    "rotaryHalves": Cost(OTHERS, lambda l: 2 * l[2] * l[3], lambda l: 4 * SIZES[top_level(l.instance)[1]] * l[2] * l[3]),
+    "transposeTiles": Cost(OTHERS, tiles_elements, lambda l: 2 * l.first_type() * tiles_elements(l)),
+    "copyStridedRows": Cost(OTHERS, number(3, 4), lambda l: 2 * l.first_type() * l[3] * l[4]),
     "elementwise": Cost(OTHERS, number(0), elementwise_bytes),
     "listAdditions": Cost(OTHERS, number(2), lambda l: 16 * l[2]),
     "countDigits": Cost(OTHERS, number(2), lambda l: 4 * l[2]),
@@ -248,6 +259,7 @@ KERNELS = {
     "maxColumns": Cost(OTHERS, number(2, 3, 4), lambda l: l[2] * l[4] * (l[3] + 1) * l.first_type()),
     "countLabelsOnce": Cost(OTHERS, number(2), lambda l: 8 * l[2]),
     "addScalars": tiny(OTHERS), "findNonfinite": tiny(OTHERS), "writeField": tiny(OTHERS), "computeClipScale": tiny(OTHERS),
+    "divide": tiny(OTHERS), "testFinite": tiny(OTHERS), "computeScale": tiny(OTHERS),
     "writeStepNumber": tiny(OTHERS),
 }
 

@@ -118,7 +118,9 @@ class Floats:
         bits = self.raw(name) >> (16 if half.startswith("H1") else 0) & 0xffff
         self.put(destination, float_bits(struct.unpack("<e", struct.pack("<H", bits))[0]))
 
-    def do_f2fp(self, i, destination, a, b):
+    def do_f2fp(self, i, destination, a, b, merged=None):
+        if merged:  # two numbers of 8 bits beside others: their values decide nothing
+            return self.put(destination, 0)
         halves = [float_bits(self.real(each)) >> 16 for each in (a, b)]
         self.put(destination, halves[0] << 16 | halves[1])
 
