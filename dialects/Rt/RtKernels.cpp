@@ -21,6 +21,8 @@ static partita_rt::DType typeOf(Value buffer) {
                                           : partita_rt::DType::Float32;
 }
 
+static bool hasMemory(Value buffer) { return buffer && !buffer.getDefiningOp<NullOp>(); }
+
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtKernels.cpp.inc"
 

@@ -130,7 +130,7 @@ def Rt_LayerNormForwardOp : Rt_Call<"layer_norm_forward", "layerNormForward",
 def Rt_LayerNormBackwardOp : Rt_Call<"layer_norm_backward", "layerNormBackward",
     ["getDx()", "orNull(getDweight())", "orNull(getDbias())", "orNull(getSums())", "getDy()", "getX()", "getWeight()", "getMean()", "getRstd()",
      "getRows()", "getWidth()", "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments],
-    "normBackwardScratch(getRows(), getWidth(), getSums() ? 3 : getDbias() ? 2 : getDweight() ? 1 : 0)"> {
+    "normBackwardScratch(getRows(), getWidth(), hasMemory(getSums()) ? 3 : getDbias() ? 2 : getDweight() ? 1 : 0)"> {
   let summary = "layer norm's gradients, and the sums of dx's columns; `add` adds to dx";
   let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, Optional<B>:$sums, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }

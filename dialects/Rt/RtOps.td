@@ -18,9 +18,16 @@ class Rt_Pointer<string mnemonic, list<string> data = []> : Rt_Op<mnemonic, !if(
 
 def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let summary = "memory of one call, at a byte offset: activations, gradients";
-  let description = "`shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, like every op here.";
-  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
-  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+  let description = [{
+    `shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, like every op here. `optional`, in a layer's function: an
+    offset below 0 is no memory (rt.null).
+  }];
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape, UnitAttr:$optional);
+  let assemblyFormat = "$offset (`optional` $optional^)? $shape attr-dict `:` type($buffer)";
+}
+def Rt_NullOp : Rt_Pointer<"null"> {
+  let summary = "no memory: of an operand that the call lacks here, and has in other layers";
+  let assemblyFormat = "attr-dict `:` type($buffer)";
 }
 def Rt_InFlightOp : Rt_Pointer<"in_flight", ["offset"]> {
   let summary = "a value that later passes of the current micro-batch need, at a byte offset in the micro-batch's block of a ring";

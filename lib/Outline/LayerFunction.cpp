@@ -31,7 +31,8 @@ bool rt::isPlace(Value pointer) {
     return !input.getMicro();
   if (auto offset = dyn_cast_or_null<OffsetOp>(op))
     return isPlace(offset.getBase());
-  return isa_and_nonnull<ArenaOp, InFlightOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
+  return isa_and_nonnull<ArenaOp, NullOp, InFlightOp, PersistentOp, HostOp, PinnedOp, ControlOp>(
+      op);
 }
 
 /// Returns an op's attributes without the data, and without the layer that it comes from.
@@ -53,6 +54,12 @@ static DictionaryAttr fixedAttributes(Operation *op) {
 static Attribute keyOf(Value pointer) {
   MLIRContext *context = pointer.getContext();
   SmallVector<Attribute> parts = {TypeAttr::get(pointer.getType())};
+  if (pointer.getDefiningOp<NullOp>()) { // like a place in the arena
+    NamedAttribute offset("offset", UnitAttr::get(context));
+    parts.push_back(StringAttr::get(context, ArenaOp::getOperationName()));
+    parts.push_back(DictionaryAttr::get(context, offset));
+    return ArrayAttr::get(context, parts);
+  }
   if (Operation *op = pointer.getDefiningOp())
     parts.push_back(StringAttr::get(context, op->getName().getStringRef()));
   if (isPlace(pointer)) {
@@ -264,11 +271,17 @@ void FunctionMaker::addComment(size_t position) {
     CommentOp::create(b, occurrences[0][position].op->getLoc(), commonComment(comments));
 }
 
+static bool isNull(Value pointer) { return pointer.getDefiningOp<NullOp>() != nullptr; }
+
 std::string FunctionMaker::commonNameOf(ArrayRef<Value> tuple) {
   std::vector<std::string> names;
-  for (Value value : tuple)
-    names.push_back(provenance::nameIn(value.getLoc()).str());
-  return commonName(names, layers);
+  std::vector<LayerLabel> named;
+  for (auto [value, layer] : llvm::zip(tuple, layers))
+    if (!isNull(value)) {
+      names.push_back(provenance::nameIn(value.getLoc()).str());
+      named.push_back(layer);
+    }
+  return commonName(names, named);
 }
 
 /// Returns the most frequent shape among the tensors, for the reader; the input of a first layer
@@ -294,9 +307,13 @@ static StringRef sharedNameOf(Operation *place) {
   return isa<PersistentOp>(place) ? "parameters" : place->getName().stripDialect();
 }
 
-/// Makes columns of a pointer's data, and of its base's if it is an offset.
+/// Makes columns of a pointer's data, and of its base's if it is an offset. Where some layers have
+/// rt.null, their offset is below 0.
 Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
-  Operation *first = tuple[0].getDefiningOp();
+  const Value *given = llvm::find_if_not(tuple, isNull);
+  if (given == tuple.end())
+    return b.clone(*tuple[0].getDefiningOp())->getResult(0);
+  Operation *first = given->getDefiningOp();
   IRMapping bases;
   for (unsigned i = 0; i < first->getNumOperands(); ++i)
     bases.map(first->getOperand(i), pointer(llvm::map_to_vector(tuple, [&](Value value) {
@@ -306,13 +323,18 @@ Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
   made->setLoc(NameLoc::get(b.getStringAttr(name)));
   if (Attribute shape = mostFrequentShape(tuple))
     made->setAttr("shape", shape);
+  if (llvm::any_of(tuple, isNull))
+    cast<ArenaOp>(made).setOptional(true);
   if (auto data = dyn_cast<DataInterface>(made))
     for (StringRef attribute : data.getDataAttributes())
-      columns.add(
-          made, attribute,
-          llvm::map_to_vector(
-              tuple, [&](Value value) { return value.getDefiningOp()->getAttr(attribute); }),
-          name, attribute == "offset" ? sharedNameOf(made) : attribute);
+      columns.add(made, attribute,
+                  llvm::map_to_vector(tuple,
+                                      [&](Value value) -> Attribute {
+                                        return isNull(value)
+                                                   ? b.getI64IntegerAttr(-1)
+                                                   : value.getDefiningOp()->getAttr(attribute);
+                                      }),
+                  name, attribute == "offset" ? sharedNameOf(made) : attribute);
   return made->getResult(0);
 }
 

@@ -423,3 +423,46 @@ func.func @train_step() attributes {train.entry_point = #train.entry_point<train
   rt.gemm %d2, %d2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   return
 }
+
+// -----
+
+// A layer that lacks an operand shares the function: its offset is below 0.
+// CHECK-LABEL: rt.layer @h_backward of ["h.2", "h.1", "h.0"]
+// CHECK: array<i64: 1152, 1088, -1>
+// CHECK: %[[SUMS:.*]] = rt.arena 1152 optional [4] {rt.columns = {offset = #rt.column<"sums">}{{.*}}} : <f32> loc("sums")
+// CHECK-NEXT: rt.layer_norm_backward %{{.*}}, %[[SUMS]],
+// CHECK-LABEL: func.func @train_step
+// CHECK-NOT: rt.null
+// CHECK: rt.call @h_backward 0 times 3
+// CHECK-NOT: rt.layer_norm_backward
+func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {
+  rt.work backward
+  %y2 = rt.arena 192 [4, 4] : <f32> loc("h_2_mlp")
+  %w2 = rt.persistent 256 [4, 4] : <f32> loc("h_2_mlp_weight")
+  rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  %s2 = rt.arena 1152 [4] : <f32> loc("h_2_sums")
+  rt.layer_norm_backward %y2, %s2, %y2, %y2, %w2, %y2, %y2 {add = true, rows = 4 : i64, width = 4 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 1, 1, 1, 1, 1, 1>} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  %y1 = rt.arena 128 [4, 4] : <f32> loc("h_1_mlp")
+  %w1 = rt.persistent 128 [4, 4] : <f32> loc("h_1_mlp_weight")
+  rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  %s1 = rt.arena 1088 [4] : <f32> loc("h_1_sums")
+  rt.layer_norm_backward %y1, %s1, %y1, %y1, %w1, %y1, %y1 {add = true, rows = 4 : i64, width = 4 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 1, 1, 1, 1, 1, 1>} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  %y0 = rt.arena 64 [4, 4] : <f32> loc("h_0_mlp")
+  %w0 = rt.persistent 0 [4, 4] : <f32> loc("h_0_mlp_weight")
+  rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  %s0 = rt.null : <f32>
+  rt.layer_norm_backward %y0, %s0, %y0, %y0, %w0, %y0, %y0 {add = true, rows = 4 : i64, width = 4 : i64, operandSegmentSizes = array<i32: 1, 0, 0, 1, 1, 1, 1, 1, 1>} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  return
+}

@@ -88,6 +88,14 @@ public:
   mlir::Value resultOrNull(unsigned i) {
     return hasMemory(op->getResult(i)) ? result(i) : mlir::Value();
   }
+  /// The same, but rt.null, so that a layer without the result can share a function with others.
+  mlir::Value resultOrAbsent(unsigned i) {
+    mlir::Value result = resultOrNull(i);
+    return result ? result
+                  : create<NullOp>(BufferType::get(builder.getContext(),
+                                                   type(op->getResult(i)).getElementType()))
+                        .getBuffer();
+  }
   /// Returns a pointer to a place without a tensor.
   mlir::Value pointer(AtAttr at, mlir::Type element, llvm::ArrayRef<int64_t> shape,
                       llvm::StringRef name);

@@ -57,7 +57,8 @@ def OutlineLayers : Pass<"outline-layers", "::mlir::ModuleOp"> {
 
     Sequences of calls that are equal except for places in memory, names and numbers are written once, as `rt.layer`, and each becomes a
     call with a row of the table. The calls alone determine the sequences, wherever they are: collectives or copies in between, or a
-    first layer that differs, leave shorter ones. A sequence may start a collective that another one waits for.
+    first layer that differs, leave shorter ones. A sequence may start a collective that another one waits for. A layer without an operand
+    that others have (`rt.null`) has an offset below 0.
 
     ```mlir
     func.func @train_step() attributes {train.entry_point = #train.entry_point<train_step>} {

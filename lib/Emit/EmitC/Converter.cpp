@@ -143,7 +143,7 @@ LogicalResult Converter::convertOp(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeInterface>(op))
     return convertExchange(exchange), success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp,
+      .Case<ArenaOp, NullOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp,
             PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp,
             ForOp, LaunchOp, TakePartOp, PutPartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, WorkOp,
             CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp,

@@ -142,7 +142,11 @@ private:
   mlir::LogicalResult convertOp(mlir::Operation *op);
   void convertCall(CallInterface call);
   void convertExchange(ExchangeInterface exchange);
-  void emit(ArenaOp op) { place(op, "rank.at"); }
+  void emit(ArenaOp op) { place(op, op.getOptional() ? "rank.atOrNull" : "rank.at"); }
+  void emit(NullOp op) {
+    values[op.getBuffer()] =
+        mlir::emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer()), "nullptr");
+  }
   void emit(InFlightOp op);
   void emit(BeginPassOp op);
   void emit(RunPassOp op);

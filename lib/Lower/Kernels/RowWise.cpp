@@ -40,7 +40,7 @@ struct LayerNormGrad : KernelInterface::ExternalModel<LayerNormGrad, tx::LayerNo
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::LayerNormGradOp>(op);
     l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2),
-                                  l.resultOrNull(3), l.operand(4), l.operand(0), l.operand(1),
+                                  l.resultOrAbsent(3), l.operand(4), l.operand(0), l.operand(1),
                                   l.operand(2), l.operand(3), rowsOf(l, grad.getX()),
                                   widthOf(l, grad.getX()), false);
     return success();
@@ -61,7 +61,7 @@ struct LayerNormGradAdd : KernelInterface::ExternalModel<LayerNormGradAdd, tx::L
     if (!l.samePlace(grad.getDx(), grad.getAdd()))
       l.copy(l.result(0), l.view(grad.getDx()), grad.getAdd());
     l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2),
-                                  l.resultOrNull(3), l.operand(4), l.operand(0), l.operand(1),
+                                  l.resultOrAbsent(3), l.operand(4), l.operand(0), l.operand(1),
                                   l.operand(2), l.operand(3), rowsOf(l, grad.getX()),
                                   widthOf(l, grad.getX()), true);
     return success();

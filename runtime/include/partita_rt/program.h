@@ -452,6 +452,10 @@ struct Rank {
   template <typename T = float> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(arenaBase + offset);
   }
+  /// The same; no memory at an offset below 0.
+  template <typename T = float> T *atOrNull(int64_t offset) const {
+    return offset < 0 ? nullptr : at<T>(offset);
+  }
   /// Returns a value that the current micro-batch saves for later passes, at a byte offset in its
   /// block of a ring.
   template <typename T = float> T *inFlight(int64_t offset, int ring = 0) const {
