@@ -190,7 +190,8 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   auto line = [&](const Twine &text) {
     addKernelLine(b, kernel.getLoc(), text.str(), names, body);
   };
-  StringRef rounded = kernel.getRounded(), value = names[squares ? 1 + (largest ? 1 : 0) : 0];
+  StringRef rounded = kernel.getRounded(),
+            value = cast<StringAttr>(kernel.getValues()[0]).getValue();
   if (kernel.isStochastic())
     line("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
   if (kernel.getConditional()) { // the value in 16 bits may have another place than the value
