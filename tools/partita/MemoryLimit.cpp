@@ -18,6 +18,7 @@
 #include "tools/partita/Options.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -49,11 +50,13 @@ static std::string holders(const Ledger &ledger, size_t most) {
   for (auto [bytes, kind] : ArrayRef(sums).take_front(most)) {
     if (bytes == 0)
       break;
-    std::string names;
+    llvm::MapVector<StringRef, int64_t> tensors; // an op may have made several
     for (const Buffer *buffer : buffers)
-      if (buffer->kind == kind && !memory::rowOf(kind).persistent && llvm::count(names, ',') < 2)
-        names += (names.empty() ? ": " : ", ") + buffer->name + " " +
-                 formatBytes(memory::align(buffer->bytes));
+      if (buffer->kind == kind && !memory::rowOf(kind).persistent)
+        tensors[buffer->name] += memory::align(buffer->bytes);
+    std::string names;
+    for (auto [name, bytesOf] : ArrayRef(tensors.getArrayRef()).take_front(3))
+      names += (names.empty() ? ": " : ", ") + name.str() + " " + formatBytes(bytesOf);
     text += (text.empty() ? "" : ", ") + memory::rowOf(kind).title.str() + " (" +
             formatBytes(bytes) + names + ")";
   }
@@ -181,9 +184,9 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
     text += "; uses " + formatBytes(after.host) + " of host memory";
   if (after.moved != before.moved)
     text += "; moves " + formatBytes(after.moved) + " per step between them";
-  if (before.flops > 0 && after.flops > before.flops)
-    text +=
-        llvm::formatv("; computes {0:F0} % more", 100.0 * after.flops / before.flops - 100).str();
+  if (before.flops > 0)
+    if (double percent = 100.0 * after.flops / before.flops - 100; percent >= 0.5)
+      text += llvm::formatv("; computes {0:F0} % more", percent).str();
   if (after.cuts != before.cuts)
     text += "; --stages " + change.request.plan.get("stages").str() + " cuts it as " +
             cutsText(after.cuts);
