@@ -24,6 +24,11 @@ problems = [f"{wanted[name].name} calls {name}, which is in {path.name}" for pat
             for name in sorted(names & wanted.keys())]
 for path in listed:
     assert path.exists(), path
+own = {name for path in listed for name in defined[path]}
+called = {name: path for path in listed for name in re.findall(r"\b(\w+)(?:::\w+)?\(", text(path))}
+headers = "".join(map(text, kernels.glob("*.h")))
+problems += [f"{called[name].name} calls {name}, which is in {path.name}" for path, names in defined.items() if path not in listed
+             for name in sorted((names & called.keys()) - own) if re.search(rf"\b{name}\([^;{{}}]*\)(?: const)?;", headers)]
 found = {name for path in listed for name in defined[path]} & wanted.keys()
 assert {"quantizeChunks", "quantizeBlocks", "packForServers"} <= wanted.keys() and len(found) > 20, sorted(found)
 print("\n".join(problems) or f"{len(found)} functions of the CPU in {len(listed)} sources")

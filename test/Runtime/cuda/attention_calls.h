@@ -111,12 +111,13 @@ template <typename T> struct Call {
     DeviceCopies gpu;
     HeadsOf<T> to = of(gpu, out.data(), a.sequence, outWidth, a.valueDim);
     HeadsOf<const T> q = qHeads(gpu), k = kHeads(gpu), v = vHeads(gpu);
-    if (by == By::Wgmma || by == By::Heads)
-      return attentionForwardWgmma(stream, to, lse.data(), q, k, v, a);
-    if (by == By::Mma)
-      attentionForwardMma(stream, to, lse.data(), q, k, v, a);
-    else
-      attentionForward(stream, to, lse.data(), q, k, v, a);
+    if constexpr (sizeof(T) == 2) { // tensor cores have no kernels for float
+      if (by == By::Wgmma || by == By::Heads)
+        return attentionForwardWgmma(stream, to, lse.data(), q, k, v, a);
+      if (by == By::Mma)
+        return attentionForwardMma(stream, to, lse.data(), q, k, v, a), true;
+    }
+    attentionForward(stream, to, lse.data(), q, k, v, a);
     return true;
   }
   bool backward(By by) {
