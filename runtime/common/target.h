@@ -83,10 +83,11 @@ std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
 /// Reports memory beyond the announced amount, for the summary: as the device reports it or, for
 /// host memory, as far as it can be counted.
 std::string deviceMemoryText(const Rank &rank);
-/// Names the kernels that compute attention, if there is a choice; "" otherwise.
-std::string attentionText(const Rank &rank);
-/// Reports matmuls of a tuned program that its tuning made no choice for; "" without any.
-std::string untunedText(const Rank &rank);
+/// Lines of a run's summary that only this target has.
+struct SummaryLine {
+  std::string title, text;
+};
+std::vector<SummaryLine> targetLines(const Rank &rank);
 
 /// Returns why programs for this target lack the option; "" if they have it.
 std::string whyNotHere(const std::string &option);

@@ -120,10 +120,8 @@ void printMemory(const Rank &rank, const RunOptions &options) {
     writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process, " +
                       grouped(statusBytes("RssFile:")) +
                       " bytes of mapped files (code, data) at its end");
-  if (std::string text = attentionText(rank); !text.empty())
-    writeLine("attention", text);
-  if (std::string text = untunedText(rank); !text.empty())
-    writeLine("untuned", text);
+  for (const SummaryLine &line : targetLines(rank))
+    writeLine(line.title.c_str(), line.text);
 }
 
 } // namespace partita_rt

@@ -87,8 +87,7 @@ std::string deviceMemoryText(const Rank &rank) {
   return text + grouped(blasBuffersResident()) +
          " bytes of OpenBLAS's packing buffers, this process";
 }
-std::string attentionText(const Rank &) { return ""; }
-std::string untunedText(const Rank &) { return ""; }
+std::vector<SummaryLine> targetLines(const Rank &) { return {}; }
 
 std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matmuls are BLAS's here; programs for GPUs are tuned" : "";

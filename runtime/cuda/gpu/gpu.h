@@ -35,6 +35,8 @@ public:
   /// Returns how much less of the GPU's memory is free than before this took any.
   int64_t takenBytes() const;
   std::string attentionText() const;
+  /// The step whose kernels are to be timed (PARTITA_RT_KERNEL_TIMES), if it has not come; else 0.
+  int64_t stepLeftToTime() const { return times ? 0 : timed; }
   /// Returns when all that the rank has started is complete.
   void finish();
   /// Destroys captured graphs. Call it before communicators are destroyed: ncclCommDestroy waits

@@ -121,13 +121,21 @@ std::string deviceMemoryText(const Rank &rank) {
          " as announced, " + (staging ? grouped(staging) + " staging of collectives, " : "") +
          grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
 }
-std::string attentionText(const Rank &rank) { return Gpu::of(rank).attentionText(); }
-std::string untunedText(const Rank &rank) {
-  int64_t without = Gpu::of(rank).matmuls().countWithoutChoice();
-  return without == 0 ? ""
-                      : grouped(without) + " shapes of matmuls have no choice in " +
-                            matmulsPath(*rank.options) +
-                            "; --tune makes those of training steps and of evaluation";
+/// The kernels of attention, if there is a choice; matmuls of a tuned program that tuning made no
+/// choice for; a step that was to be timed and did not come.
+std::vector<SummaryLine> targetLines(const Rank &rank) {
+  Gpu &gpu = Gpu::of(rank);
+  std::vector<SummaryLine> lines;
+  if (std::string text = gpu.attentionText(); !text.empty())
+    lines.push_back({"attention", text});
+  if (int64_t without = gpu.matmuls().countWithoutChoice())
+    lines.push_back({"untuned", grouped(without) + " shapes of matmuls have no choice in " +
+                                    matmulsPath(*rank.options) +
+                                    "; --tune makes those of training steps and of evaluation"});
+  if (int64_t step = gpu.stepLeftToTime())
+    lines.push_back({"kernels", "none is timed: the run has no step " + grouped(step) +
+                                    ", which PARTITA_RT_KERNEL_TIMES names"});
+  return lines;
 }
 
 std::string whyNotHere(const std::string &option) {
