@@ -109,7 +109,7 @@ def ours(bench, case, batch, variant="", environment=None):
     one = bench.run([*words, 1], environment)
     if one.problem:
         return {"problem": one.problem}
-    chosen = (folder / "matmuls.json").exists() and not re.search(r"^untuned ", one.output, re.M)  # by test/gpu/run, on this GPU
+    chosen = (folder / "matmuls.json").exists() and not gpu.is_untuned(one)  # by test/gpu/run, on this GPU
     tuned = None if chosen else bench.run([program, "--tune"])
     if tuned and tuned.problem:
         return {"problem": f"--tune: {tuned.problem}"}

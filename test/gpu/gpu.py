@@ -120,6 +120,11 @@ class Result:
                         f"exit {status}: {lines[-1][:200] if lines else 'no output'}")
 
 
+def is_untuned(done):
+    """Does a matmul of the run, or the GPU, have no choice in the program's file?"""
+    return re.search(r"^untuned ", done.output, re.M)
+
+
 def run(command, limit, environment=None, folder=None):
     """Runs to the end, or ends it after `limit` seconds with all that it started."""
     return run_all([(command, environment)], limit, folder)

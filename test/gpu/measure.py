@@ -64,11 +64,6 @@ def step(pack, table, program, by_tiles=False):
     table.add(name, done.problem, numbers, done.seconds)
 
 
-def is_untuned(done):
-    """Does a matmul of the run, or the GPU, have no choice in the program's file?"""
-    return re.search(r"^untuned ", done.output, re.M)
-
-
 def tuned(pack, table, program):
     name = f"step: {program['name']}, tuned"
     if table.has_passed(name) or not pack.has_time(table, name, 30):
@@ -79,7 +74,7 @@ def tuned(pack, table, program):
         shutil.copy(kept, beside)
         done, numbers = run_steps(pack, program, "tuned")
         seconds += done.seconds
-    if done is None or is_untuned(done):  # other kernels may have other shapes
+    if done is None or gpu.is_untuned(done):  # other kernels may have other shapes
         tuning = gpu.run([executable(pack, program["name"]), "--tune"], pack.limit("tune"))
         pack.write_log(f"{program['name']}.tune.log", tuning)
         seconds += tuning.seconds
@@ -91,7 +86,7 @@ def tuned(pack, table, program):
         said = f"tuning took {tuning.seconds:.0f} s"
         done, numbers = run_steps(pack, program, "tuned")
         seconds += done.seconds
-    if is_untuned(done):
+    if gpu.is_untuned(done):
         done.problem = done.problem or "some matmuls are untuned"
     table.add(name, done.problem, f"{numbers}; {said}" if numbers else "", seconds)
 
