@@ -5,6 +5,7 @@
 #define PARTITA_RT_CUDA_KERNELS_ROW_CUH
 
 #include "partita_rt/cuda/pack.cuh"
+#include "partita_rt/math.h"
 
 namespace partita_rt::cuda {
 
@@ -105,7 +106,7 @@ struct Sum {
   static constexpr float kNone = 0.0f;
 };
 struct Largest {
-  __device__ static float of(float a, float b) { return a > b || a != a ? a : b; }
+  __device__ static float of(float a, float b) { return maximum(a, b); }
   static constexpr float kNone = -__builtin_inff();
 };
 
