@@ -6,8 +6,7 @@
 // scores and dP, which, rounded, are the left operands of the matmuls that sum over the streamed
 // rows. Streamed tiles have two buffers. dP is computed beside the weights, dV beside dS.
 
-#include "cuda/attention/attention_mma_backward.cuh"
-#include "cuda/attention/attention_wgmma.cuh"
+#include "cuda/attention/attention_wgmma_backward.cuh"
 #include "cuda/attention/fused_attention.h"
 
 namespace partita_rt::cuda {
@@ -122,28 +121,10 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
       continue; // for all of the group
     uint32_t passing = sharedAddress(queries + i % 2 * kTile);
     uint32_t passingDouts = sharedAddress(douts + i % 2 * kTile);
-    float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
-    uint32_t roundedP[kQueries / 16][4], roundedDs[kQueries / 16][4];
-    beginMatmuls();
-    matmulByRows<T, kKeys, D>(p[0], ownKeys, passing);
-    commitMatmuls();
-    matmulByRows<T, kKeys, D>(ds[0], ownValues, passingDouts);
-    commitMatmuls();
-    waitForMatmuls<1>();
-    pin(p[0]);
-    if (sight.hides(at, last, first, first + 16))
-      hideFromQueries<1, kQueries>(p, sight, at, first);
-    weigh<1, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
-    markDropped(p, drops, at, first);
-    roundTo<T, kDrops>(roundedP, p[0]);
-    pin(dv[0]);
-    beginMatmuls();
-    addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
-    commitMatmuls();
-    waitForMatmuls<1>();
-    pin(ds[0]);
-    differentiate<kDrops>(ds, p, numbers[i % 2][1], drops.scale);
-    roundTo<T>(roundedDs, ds[0]);
+    uint32_t roundedDs[kQueries / 16][4];
+    attendByKeys<T, kKeys, D, kQueries>(roundedDs, dv, {ownKeys, ownValues, passing, passingDouts},
+                                        sight, drops, at, last, first, numbers[i % 2][0],
+                                        shape.scale * kLog2E);
     pin(dk[0]);
     beginMatmuls();
     addMatmul<T, kQueries>(dk[0], roundedDs, passing);

@@ -14,6 +14,7 @@
 // memory, for dS^T K over the keys of both.
 
 #include "cuda/attention/attention_sums.cuh"
+#include "cuda/attention/attention_wgmma_backward.cuh"
 #include "cuda/attention/attention_wgmma_heads.cuh"
 #include "cuda/attention/recent_sums.cuh"
 
@@ -183,34 +184,13 @@ __device__ inline void attend(const PreparedBackward<T> &call, const HeadStep<T,
                               const Drops &drops, float (&dv)[1][Plan::kDim / 8][4],
                               uint32_t (&roundedDs)[Plan::kQueries / 16][4]) {
   constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
-  constexpr bool kDrops = kExtra == Extra::Dropout;
   int query = at.place.query, last = min(query + kQueries, at.sight.queries) - 1;
   int own = at.place.key + at.row, lane = int(threadIdx.x) % kWarp; // own: the warp's first key
-  uint32_t passingDouts = sharedAddress(at.douts);
-  float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
-  uint32_t roundedP[kQueries / 16][4];
-  beginMatmuls();
-  matmulByRows<T, kKeys, D>(p[0], sharedAddress(at.keys + at.group * kGroupRows * kPanel),
-                            sharedAddress(at.queries));
-  commitMatmuls();
-  matmulByRows<T, kKeys, D>(ds[0], sharedAddress(at.values + at.group * kGroupRows * kPanel),
-                            passingDouts);
-  commitMatmuls();
-  waitForMatmuls<1>();
-  pin(p[0]);
-  if (at.sight.hides(query, last, own, own + 16))
-    hideFromQueries<1, kQueries>(p, at.sight, query, own);
-  weigh<1, kQueries>(p, at.numbers, call.shape.scale * kLog2E);
-  markDropped(p, drops, query, own);
-  roundTo<T, kDrops>(roundedP, p[0]);
-  pin(dv[0]);
-  beginMatmuls();
-  addMatmul<T, kQueries>(dv[0], roundedP, passingDouts);
-  commitMatmuls();
-  waitForMatmuls<1>();
-  pin(ds[0]);
-  differentiate<kDrops>(ds, p, at.numbers + kQueries, drops.scale);
-  roundTo<T>(roundedDs, ds[0]);
+  GroupTiles tiles{sharedAddress(at.keys + at.group * kGroupRows * kPanel),
+                   sharedAddress(at.values + at.group * kGroupRows * kPanel),
+                   sharedAddress(at.queries), sharedAddress(at.douts)};
+  attendByKeys<T, kKeys, D, kQueries>(roundedDs, dv, tiles, at.sight, drops, query, last, own,
+                                      at.numbers, call.shape.scale * kLog2E);
 #pragma unroll
   for (int i = 0; i < kQueries / 16; ++i)
     storeMatrices(at.ds + offsetOf<kKeys>(at.row + lane % 16, 2 * i + lane / 16), roundedDs[i]);
