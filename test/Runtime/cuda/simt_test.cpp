@@ -42,6 +42,28 @@ TEST_P(Simt, RunsEveryThreadOnce) {
   EXPECT_EQ(simt::counters().threads - before.threads, 1500);
 }
 
+/// Blocks take turns in the order of their numbers: all but the last one wait for the next.
+__global__ void countDown(int *turn) {
+  if (threadIdx.x == 0) {
+    int own = int(gridDim.x) - 1 - int(blockIdx.x);
+    simt::waitForOtherBlock([&] { return __atomic_load_n(turn, __ATOMIC_ACQUIRE) == own; });
+    __atomic_store_n(turn, own + 1, __ATOMIC_RELEASE);
+  }
+  __syncthreads();
+}
+
+TEST(SimtBlocks, ThatRunAtOnceWaitForEachOther) {
+  simt::Launch launch{"countDown", 4, 64, 0};
+  int turn = 0;
+  simt::setBlocksAtOnce(4);
+  simt::launch(launch, countDown, &turn);
+  EXPECT_EQ(turn, 4);
+  simt::setBlocksAtOnce(1);
+  EXPECT_EQ(errorOf([&] { simt::launch(launch, countDown, &(turn = 0)); }),
+            "countDown: deadlock: a block waits for what no earlier one has done");
+  EXPECT_EQ(turn, 0);
+}
+
 __global__ void shuffles(int *out) {
   int lane = int(threadIdx.x);
   out[lane] = __shfl_xor_sync(0xffffffffu, lane, 3);

@@ -1,7 +1,8 @@
-// The scheduler of simt.h: chooses the thread of a block that runs next, and releases barriers.
+// The scheduler of a block (simt.h): chooses the thread that runs next, and releases barriers.
 
 #include "simt/simt.h"
 
+#include "simt/block.h"
 #include "simt/fiber.h"
 
 #include <algorithm>
@@ -19,8 +20,6 @@ __thread uint3 blockDim, gridDim;
 namespace simt {
 
 namespace {
-
-constexpr int64_t kMostThreads = 1024, kMostShared = 227 * 1024; // per block, on sm_90
 
 enum class State : uint8_t { Ready, AtWarp, AtBlock, AtEvent, Done };
 
@@ -48,7 +47,6 @@ struct Warp {
 struct Machine {
   Order order = Order::Forward;
   uint64_t random = 0;
-  Counters done{};
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber *> idle; ///< without a thread
   std::vector<Thread> threads;
@@ -325,7 +323,8 @@ void prepareLaunch() {
     machine->threads[i].index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
 }
 
-void runBlock() {
+/// Makes all threads of a block ready to begin.
+void readyThreads() {
   machine->live = int(machine->threads.size());
   machine->current = -1;
   for (Thread &thread : machine->threads) {
@@ -340,12 +339,6 @@ void runBlock() {
   }
   if (machine->launch->shared)
     std::memset(machine->shared.get(), 0xff, machine->launch->shared); // NaN
-  leave(machine->main, choose());
-  if (machine->error.empty())
-    return;
-  machine->idle.clear(); // abandons whatever is on the fibers
-  machine->fibers.clear();
-  raise(std::exchange(machine->error, ""));
 }
 
 /// Waits until the lanes of the mask have passed their values.
@@ -365,13 +358,6 @@ Given given() {
   return {machine->warps[size_t(machine->current / 32)].values, sets};
 }
 
-/// Returns the number in the grid of the `i`-th block to run.
-uint64_t blockNumber(uint64_t i, uint64_t count) {
-  if (machine->order == Order::Reverse)
-    return count - 1 - i;
-  return i;
-}
-
 } // namespace
 
 void setOrder(Order order, uint64_t seed) {
@@ -380,47 +366,29 @@ void setOrder(Order order, uint64_t seed) {
   own.setSeed(seed);
 }
 
-Counters counters() { return ownMachine().done; }
+Order order() { return ownMachine().order; }
+uint64_t draw() { return ownMachine().draw(); }
 
-std::string refusal(const Launch &launch) {
-  const dim3 &g = launch.grid, &b = launch.block;
-  int64_t threads = int64_t(b.x) * b.y * b.z;
-  if (threads < 1 || threads > kMostThreads || b.z > 64)
-    return "blocks of " + text(b.x, b.y, b.z) + " threads";
-  if (g.x < 1 || g.y < 1 || g.z < 1 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
-    return "a grid of " + text(g.x, g.y, g.z) + " blocks";
-  if (launch.shared > size_t(kMostShared))
-    return std::to_string(launch.shared) + " bytes of shared memory";
-  return "";
-}
-
-void runGrid(const Launch &launch, const std::function<void()> &body) {
+void beginBlocks(const Launch &launch, const std::function<void()> &body) {
   ownMachine().launch = &launch;
   machine->body = &body;
   machine->error.clear();
-  if (std::string why = refusal(launch); !why.empty())
-    raise(why);
   machine->shared.reset(new unsigned char[launch.shared]);
   gridDim = {launch.grid.x, launch.grid.y, launch.grid.z};
   blockDim = {launch.block.x, launch.block.y, launch.block.z};
   prepareLaunch();
-  uint64_t blocks = uint64_t(gridDim.x) * gridDim.y * gridDim.z;
-  std::vector<uint32_t> shuffled;
-  if (machine->order == Order::Random)
-    for (uint32_t i = 0; i < blocks; ++i) {
-      shuffled.push_back(i);
-      std::swap(shuffled[i], shuffled[machine->draw() % (i + 1)]);
-    }
-  for (uint64_t i = 0; i < blocks; ++i) {
-    uint64_t number = shuffled.empty() ? blockNumber(i, blocks) : shuffled[i];
-    blockIdx = {unsigned(number % gridDim.x), unsigned(number / gridDim.x % gridDim.y),
-                unsigned(number / gridDim.x / gridDim.y)};
-    ++machine->begun;
-    runBlock();
-  }
-  ++machine->done.launches;
-  machine->done.blocks += int64_t(blocks);
-  machine->done.threads += int64_t(blocks) * blockDim.x * blockDim.y * blockDim.z;
+}
+
+void runBlock(uint3 index) {
+  blockIdx = index;
+  ++machine->begun;
+  readyThreads();
+  leave(machine->main, choose());
+  if (machine->error.empty())
+    return;
+  machine->idle.clear(); // abandons whatever is on the fibers
+  machine->fibers.clear();
+  raise(std::exchange(machine->error, ""));
 }
 
 unsigned char *dynamicShared() { return machine->shared.get(); }

@@ -1,11 +1,11 @@
 // CUDA's kernel language on a CPU, for tests: kernels compile as C++ and run thread by thread.
 //
 // A CUDA thread is a fiber. A block's fibers run one at a time on the operating-system thread that
-// launches the kernel, and blocks run one after another, so a run is deterministic. A fiber yields
-// only where CUDA synchronizes: __syncthreads, __syncwarp, shuffles and votes. Between two such
-// points it runs alone and to completion, which is a legal but unfair order: for some thread, the
-// work that a forgotten barrier should have waited for has not happened yet. A fair order would
-// hide the mistake.
+// launches the kernel, and blocks run one after another unless setBlocksAtOnce asks for more, so a
+// run is deterministic. A fiber yields only where CUDA synchronizes: __syncthreads, __syncwarp,
+// shuffles and votes. Between two such points it runs alone and to completion, which is a legal but
+// unfair order: for some thread, the work that a forgotten barrier should have waited for has not
+// happened yet. A fair order would hide the mistake.
 //
 //     Order::Forward   the first warp runs as far ahead of the others as it can, then the next
 //     Order::Reverse   the last warp first, in it the last lane
@@ -62,6 +62,10 @@ enum class Order { Forward, Reverse, Random };
 
 /// Sets the order of this thread's launches from now on.
 void setOrder(Order order, uint64_t seed = 0);
+
+/// Sets on how many operating-system threads the blocks of this thread's launches run from now on: 1 at first.
+/// With several, blocks wait for each other where a GPU's do, in an order that nobody chooses.
+void setBlocksAtOnce(int count);
 
 /// Counts of launches on this thread, for tests of launch shapes.
 struct Counters {
@@ -141,6 +145,11 @@ bool isLastThread();
 /// Makes the thread wait until wakeThreads(event).
 void waitFor(const void *event, Where where);
 void wakeThreads(const void *event);
+/// Waits until ready(), for another block. Ends the launch with a LaunchError if no other block is running, or none makes
+/// ready() true in a minute.
+void waitForOtherBlock(const std::function<bool()> &ready);
+/// Lets blocks that run at once overtake this one, now and then.
+void letOtherBlocksRun();
 /// Sets a function that is called when no thread of the block can run and one waits for an event: it performs
 /// what may happen late, and returns whether something has.
 void onStandstill(bool (*perform)());

@@ -13,6 +13,7 @@ namespace simt {
 
 enum class Order { Forward, Reverse, Random };
 inline void setOrder(Order, uint64_t = 0) {}
+inline void setBlocksAtOnce(int) {}
 
 } // namespace simt
 
