@@ -1,6 +1,7 @@
 //===- Layout.cpp - editable placements -------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "runtime/include/partita_rt/shards.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -248,7 +249,7 @@ Attribute Layout::encoding(MLIRContext *context) const {
 }
 
 std::optional<int64_t> partita::par::shardSize(int64_t size, int64_t parts) {
-  auto shard = static_cast<int64_t>(llvm::divideCeil(size, parts));
+  int64_t shard = partita_rt::shardSize(size, parts);
   if (shard * parts == size || shard * (parts - 1) < size)
     return shard;
   return std::nullopt;
@@ -298,7 +299,7 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
     int64_t ranks = 1, elements = ShapedType::getNumElements(local);
     for (StringAttr axis : flat)
       ranks *= mesh.sizeOf(axis.getValue());
-    local.assign({static_cast<int64_t>(llvm::divideCeil(elements, ranks))});
+    local.assign({partita_rt::flatShardSize(elements, ranks)});
   }
   return RankedTensorType::get(local, element, encoding(element.getContext()));
 }

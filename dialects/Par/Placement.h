@@ -28,8 +28,8 @@ struct AxisSplit {
 using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 
 /// Returns the size of a rank's shard of `size` elements over `parts` ranks. A size that does not
-/// divide is rounded up, as long as the last rank has an element: the elements past the end of the
-/// full dimension are the shard's padding, which is zero in every value that is summed
+/// divide is rounded up (partita_rt::shardSize), as long as the last rank has an element: the elements past the end
+/// of the full dimension are the shard's padding, which is zero in every value that is summed
 /// (unevenProblem). None if a rank would have no element.
 std::optional<int64_t> shardSize(int64_t size, int64_t parts);
 

@@ -298,8 +298,7 @@ LogicalResult LogSumExpOp::verify() {
   if (x.empty() || x.size() != parts.size() || parts.back() < 1)
     return emitOpError() << "wants the parts of the last dimension of " << getX().getType()
                          << " in the last of " << getType();
-  int64_t part = static_cast<int64_t>(llvm::divideCeil(x.back(), parts.back()));
-  if (part * (parts.back() - 1) >= std::max<int64_t>(x.back(), 1))
+  if (!par::shardSize(x.back(), parts.back()))
     return emitOpError() << "has no element in the last of " << parts.back() << " parts of "
                          << x.back();
   return success();

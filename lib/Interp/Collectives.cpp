@@ -3,6 +3,7 @@
 #include "dialects/Par/Placement.h"
 #include "lib/Interp/Execution.h"
 #include "lib/Interp/OneBit.h"
+#include "runtime/include/partita_rt/shards.h"
 
 using namespace mlir;
 using namespace partita;
@@ -37,7 +38,7 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
   // The full value: where each shard begins, or that of the rank so many places before.
   par::Layout layout = par::Layout::of(op.getType());
   Tensor full(layout.shape, /*isReal=*/false);
-  auto shard = static_cast<int64_t>(llvm::divideCeil(op.getSize(), full.size()));
+  int64_t shard = partita_rt::shardSize(int64_t(op.getSize()), full.size());
   int64_t behind = op.getBehind();
   const par::Blocks &blocks = layout.splits[0].front().blocks;
   int64_t ranks = full.size() / blocks.count;

@@ -3,6 +3,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Interp/Execution.h"
+#include "runtime/include/partita_rt/shards.h"
 
 using namespace mlir;
 using namespace partita;
@@ -104,7 +105,7 @@ static double logSumExp(const double *x, int64_t n) {
 
 static LogicalResult logSumExps(tx::LogSumExpOp op, Inputs in, Outputs out) {
   int64_t n = in[0]->dim(-1), parts = out[0].dim(-1);
-  int64_t part = static_cast<int64_t>(llvm::divideCeil(n, parts));
+  int64_t part = partita_rt::shardSize(n, parts);
   Rows columns(op.getX(), op.getX().getType().getRank() - 1, optional(in, 1));
   for (int64_t i = 0; i < out[0].size(); ++i) {
     int64_t begin = i % parts * part;

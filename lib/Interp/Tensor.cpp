@@ -3,6 +3,7 @@
 #include "partita/Interp/Tensor.h"
 #include "dialects/Par/Placement.h"
 #include "partita/Interp/Random.h"
+#include "runtime/include/partita_rt/shards.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstring>
 
@@ -85,7 +86,7 @@ static SmallVector<int64_t> shardStart(const par::Layout &layout, par::MeshAttr 
   for (auto [d, axes] : llvm::enumerate(layout.splits)) {
     int64_t size = layout.shape[d];
     for (const par::AxisSplit &split : axes) {
-      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
+      size = partita_rt::shardSize(size, mesh.sizeOf(split.axis.getValue()));
       start[d] += mesh.coordinate(rank, split.axis.getValue()) * size;
     }
   }
@@ -97,7 +98,7 @@ static SmallVector<int64_t> shardShape(const par::Layout &factors, par::MeshAttr
   SmallVector<int64_t> shape(factors.shape);
   for (auto [size, axes] : llvm::zip(shape, factors.splits))
     for (const par::AxisSplit &split : axes)
-      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
+      size = partita_rt::shardSize(size, mesh.sizeOf(split.axis.getValue()));
   return shape;
 }
 
@@ -107,7 +108,7 @@ static std::pair<int64_t, int64_t> flatRange(const par::Layout &factors, par::Me
                                              int64_t rank) {
   int64_t count = product(shardShape(factors, mesh)), first = 0, end = count;
   for (StringAttr axis : factors.flat) {
-    count = static_cast<int64_t>(llvm::divideCeil(count, mesh.sizeOf(axis.getValue())));
+    count = partita_rt::flatShardSize(count, mesh.sizeOf(axis.getValue()));
     first += mesh.coordinate(rank, axis.getValue()) * count;
     end = std::min(end, first + count);
   }
@@ -201,7 +202,7 @@ static void forShardOf(const par::Layout &layout, par::MeshAttr mesh, int64_t ra
   SmallVector<int64_t> local(layout.shape);
   for (auto [size, axes] : llvm::zip(local, layout.splits)) // blocks divide, or there is one
     for (const par::AxisSplit &split : axes)
-      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
+      size = partita_rt::shardSize(size, mesh.sizeOf(split.axis.getValue()));
   auto [first, end] = flatRange(alikeFactors(layout), mesh, rank);
   forBlocks(layout.withoutFlat(), local, mesh, rank,
             [&, first = first, end = end](int64_t inShard, int64_t inFull) {

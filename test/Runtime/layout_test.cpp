@@ -10,6 +10,18 @@
 namespace partita_rt {
 namespace {
 
+TEST(Layout, LargeShardsThatDoNotDivideAreMultiplesOf64) {
+  EXPECT_EQ(shardSize(50257, 2), 25152);
+  EXPECT_EQ(shardSize(50257, 4), 12608);
+  EXPECT_EQ(shardSize(50257, 1), 50257);
+  EXPECT_EQ(shardSize(50258, 2), 25129); // divides
+  EXPECT_EQ(shardSize(8195, 2), 4160);
+  EXPECT_EQ(shardSize(8189, 2), 4095);
+  EXPECT_EQ(shardSize(65, 2), 33);
+  EXPECT_EQ(shardSize(409601, 100), 4097); // the last of 100 shards of 4,160 would be empty
+  EXPECT_EQ(shardSize(3, 4), 1);           // the last rank has nothing
+}
+
 TEST(Layout, RunsCoverTheShardInOrder) {
   const Axis mesh[] = {{"a", 2}, {"b", 3}};
   Program program;

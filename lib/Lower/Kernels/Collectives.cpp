@@ -12,6 +12,7 @@
 #include "lib/Lower/Kernels/Wait.h"
 #include "partita/Analysis/Communicators.h"
 #include "partita/Lower/Lowering.h"
+#include "runtime/include/partita_rt/shards.h"
 
 using namespace mlir;
 using namespace partita;
@@ -222,7 +223,7 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
     }
     l.create<rt::FirstIndexOp>(
         l.result(0), axes, sizes,
-        llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]),
+        partita_rt::shardSize(int64_t(cast<par::FirstIndexOp>(op).getSize()), layout.shape[0]),
         cast<par::FirstIndexOp>(op).getBehind(), layout.splits[0].front().blocks.count);
     return success();
   }

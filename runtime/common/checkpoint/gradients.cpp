@@ -43,7 +43,7 @@ static TensorShard gradientShard(const Rank &rank, const Parameter &parameter, D
     shard.splits.list[shard.splits.count++] = {kFlat, axis};
   int64_t elements = parameter.localShape.elements();
   for (int axis : flatOver)
-    elements = shardSize(elements, rank.program->mesh[axis].size);
+    elements = flatShardSize(elements, rank.program->mesh[axis].size);
   if (!flatOver.empty())
     shard.local = {elements};
   return shard;

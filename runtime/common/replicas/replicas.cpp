@@ -205,7 +205,7 @@ void ReplicaCheck::add(Rank &, int parameter, const void *gradient, DType dtype,
     return;
   int64_t count = rank.program->parameters[parameter].localShape.elements(), width = sizeOf(dtype);
   for (int axis : flatOver)
-    count = shardSize(count, rank.program->mesh[axis].size);
+    count = flatShardSize(count, rank.program->mesh[axis].size);
   int64_t step = std::max<int64_t>(1, count / kSamples);
   for (int64_t i = 0; i < count && isFinite; i += step)
     isFinite = !isNonfinite(static_cast<const char *>(gradient) + i * width, dtype);

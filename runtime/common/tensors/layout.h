@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_TENSORS_LAYOUT_H
 
 #include "partita_rt/program.h"
+#include "partita_rt/shards.h"
 
 #include <algorithm>
 #include <functional>
@@ -37,10 +38,6 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
   }
   return result;
 }
-
-/// Returns the size of each of `parts` shards of `size` elements: rounded up, so the last one may
-/// extend beyond the full tensor.
-inline int64_t shardSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
 /// Returns the first index of the shard along each dimension of a factored shape.
 inline Shape shardStart(const Program &program, const int *coordinates, const Shape &global,
@@ -108,7 +105,7 @@ inline FlatShard flatShard(const Program &program, const int *coordinates, const
   for (const Split &split : splits)
     if (split.dim == kFlat) {
       shard.parts *= program.mesh[split.axis].size;
-      shard.count = shardSize(shard.count, program.mesh[split.axis].size);
+      shard.count = flatShardSize(shard.count, program.mesh[split.axis].size);
       shard.first += coordinates[split.axis] * shard.count;
       shard.last = std::min(shard.last, shard.first + shard.count);
     }
