@@ -8,7 +8,8 @@
 //     bench/gpu/attention.cu lib/libpartita_rt_cuda_sm_90.a -ldl
 //
 // Work is counted as in FlashAttention's benchmarks: 4 b h s s d operations forward, half of it if
-// causal, backward 2.5 times as many, although two launches by tiles make it 3.5 (by heads: 2.5).
+// causal, backward 2.5 times as many: five matmuls for two, as many as the joint pass has; two launches by
+// tiles have seven.
 
 #include "bench.cuh"
 #include "cuda/attention/attention_mma.cuh"
@@ -160,8 +161,7 @@ void measure(const char *name, const AttentionShape &shape, FusedAttention *fuse
   double backward = milliseconds([&] { call.backward(); });
   printf("%-24s %-5s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name,
          fused ? "cuDNN" : "own", forward, work / forward, backward, 2.5 * work / backward);
-  bool byHeads = attentionHeadBlocks(attentionWork(shape, DType::BFloat16)) > 0;
-  if (fused || !byHeads || !call.backwardByTiles())
+  if (fused || !isJointAttention(attentionWork(shape, DType::BFloat16)) || !call.backwardByTiles())
     return;
   double byTiles = milliseconds([&] { call.backwardByTiles(); });
   printf("%-24s %-5s %40s backward %8.3f ms %6.1f TFLOP/s\n", name, "own",
@@ -190,12 +190,16 @@ int main(int argc, char **argv) {
         good &= compare<Half>("float16", shape, 0x1p-11, maker.get());
       }
     }
-  for (int64_t dim : {64, 128}) // enough heads for one launch (attention_wgmma_heads_backward.cu)
-    good &= compare<BFloat16>("bfloat16", shapeOf(4, 33, 333, 333, dim, true), 0x1p-8, nullptr);
+  for (int64_t dim :
+       {64, 128}) // jointly by heads, and by turns of many blocks (attentionHeadBlocks)
+    for (AttentionShape shape :
+         {shapeOf(4, 33, 333, 333, dim, true), shapeOf(8, 16, 1024, 1024, dim, true, 2)})
+      good &= compare<BFloat16>("bfloat16", shape, 0x1p-8, nullptr);
   struct Shape {
     const char *name;
     AttentionShape shape;
   } shapes[] = {{"GPT-2 124M, 32 x 1024", shapeOf(32, 12, 1024, 1024, 64, true)},
+                {"GPT-2 124M, 8 x 1024", shapeOf(8, 12, 1024, 1024, 64, true)},
                 {"GPT-2 1.5B, 8 x 1024", shapeOf(8, 25, 1024, 1024, 64, true)},
                 {"LLaMA 1B, 4 x 4096", shapeOf(4, 32, 4096, 4096, 64, true, 4)},
                 {"LLaMA 8B, 2 x 8192", shapeOf(2, 32, 8192, 8192, 128, true, 4)},

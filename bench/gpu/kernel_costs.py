@@ -9,6 +9,7 @@ import re
 from typing import Callable, Optional
 
 import sass
+import turn_times
 
 SIZES = {"partita_rt::BFloat16": 2, "partita_rt::Half": 2, "float": 4, "double": 8, "long": 8, "int": 4,
          "unsigned char": 1, "unsigned short": 2, "unsigned int": 4, "unsigned long": 8}
@@ -117,7 +118,7 @@ FORWARD_SHAPE, BACKWARD_SHAPE = 17, 34  # words before the shape in Forward and 
 def attention_shape(launch, first):
     """Returns (batch * heads, sequence, keys, dim, groups, causal) from the call's AttentionShape."""
     batch, heads, sequence, keys, dim, value_dim, groups, flags = launch[0][first:first + 8]
-    plan = int(re.search(r"(?:Group|Head)Plan<(\d+)", launch.instance)[1])
+    plan = int(re.search(r"(?:Group|Joint)Plan<(\d+)", launch.instance)[1])
     if {dim, value_dim} != {plan}:
         raise sass.Problem(f"{launch.name}: heads of {dim} by its arguments, of {plan} by its template: kernel_costs.py reads another word")
     return batch * heads, sequence, keys, dim, groups, bool(flags & 1)
@@ -138,6 +139,12 @@ def attention_bytes(first, of_queries, of_keys, numbers):
         rows = of_queries * heads * sequence + of_keys * heads // groups * keys
         return rows * dim * launch.first_type() + 4 * numbers * heads * sequence
     return bytes_
+
+
+def attention_rows(launch):
+    """Returns the queries of all heads."""
+    batch, heads, sequence = launch[0][BACKWARD_SHAPE:BACKWARD_SHAPE + 3]
+    return batch * heads * sequence
 
 
 def scores(first):
@@ -173,10 +180,44 @@ class Cost:
     bytes: Callable
     flops: Optional[Callable] = None
     memory: Optional[Callable] = None
+    items: Optional[Callable] = None  # Items that blocks draw, or None
 
 
 def attention(group, first, matmuls, of_queries, of_keys, numbers):
     return Cost(group, scores(first), attention_bytes(first, of_queries, of_keys, numbers), attention_flops(first, matmuls))
+
+
+@dataclasses.dataclass
+class Items:
+    """What the blocks of a launch draw, one after another."""
+    count: int
+    alike: list  # numbers of some that stand for all
+    busy: float  # the part of the multiprocessors' time in which blocks do not wait
+
+
+def items_of_turns(launch):
+    """Returns the Items of a joint backward pass by turns (Turns in attention_wgmma_joint.cuh): tiles of keys, alike in all heads;
+    None by heads."""
+    if top_level(launch.instance)[-1] != "true":
+        return None
+    heads, queries, keys, dim, groups, causal = attention_shape(launch, BACKWARD_SHAPE)
+    slots, together = launch[2][1] & 0xffffffff, launch[2][1] >> 32
+    tiles = -(-keys // turn_times.KEYS_OF_TILE)
+    busy = turn_times.busy(heads // groups, keys, queries, groups, dim, slots, together, causal, launch.blocks())
+    return Items(heads // groups * tiles, [tile * together for tile in range(tiles)], busy)
+
+
+def joint_bytes(launch):
+    """Returns the bytes of a joint backward pass; by turns, another kernel has read the forward pass's results."""
+    of_queries, numbers = (3, 2) if items_of_turns(launch) else (4, 3)
+    return attention_bytes(BACKWARD_SHAPE, of_queries, 4, numbers)(launch)
+
+
+def one_item(number):
+    """Returns the shared memory of a block that draws one item: what the thread loads first. What it loads later from other
+    threads is beyond all items, or a float whose value does not count."""
+    loads = iter([number])
+    return lambda address: next(loads, 1 << 30)
 
 
 def update_bytes(launch):
@@ -226,7 +267,11 @@ BLOCK = 4096  # kSquareSumBlock
 KERNELS = {
     "forwardByGroups": attention(FORWARD, FORWARD_SHAPE, matmuls=2, of_queries=2, of_keys=2, numbers=1),
     # The sums of dq, which stay in the L2 cache, are not counted.
-    "gradientsByHeads": attention(BACKWARD, BACKWARD_SHAPE, matmuls=5, of_queries=4, of_keys=4, numbers=3),
+    "jointGradients": Cost(BACKWARD, scores(BACKWARD_SHAPE), joint_bytes, attention_flops(BACKWARD_SHAPE, matmuls=5), items=items_of_turns),
+    # Of a joint pass by turns.
+    "prepareQueries": Cost(BACKWARD, lambda l: attention_rows(l) * l[0][BACKWARD_SHAPE + 5],
+                           lambda l: attention_rows(l) * (2 * l[0][BACKWARD_SHAPE + 5] * l.first_type() + 12)),
+    "clearCounters": tiny(BACKWARD),
     # One of five matmuls is dQ's kernel's alone: scores and their gradients are counted with the keys'.
     "queryGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=1, of_queries=4, of_keys=2, numbers=3),
     "keyGradientsByGroups": attention(BACKWARD, BACKWARD_SHAPE, matmuls=4, of_queries=2, of_keys=4, numbers=2),

@@ -1,7 +1,7 @@
 """One thread's path through a kernel's machine code: the instructions it executes, and how often.
 
 Integers, predicates and floats are computed as on sm_90, so that loops run as often as the launch's arguments and the
-thread's position require. A load returns what the thread itself has stored, else what `memory` returns, else 0. Other
+thread's position require. A load returns what the thread itself has stored, else what `memory` (or `shared`) returns, else 0. Other
 threads do not exist: a shuffle returns the thread's own value, a vote its own predicate, and barriers do not wait. So
 data-dependent branches take only one side.
 """
@@ -78,10 +78,11 @@ def is_predicate(name):
 
 
 class Thread(Floats):
-    def __init__(self, code, constants, place, memory=None):
+    def __init__(self, code, constants, place, memory=None, shared=None):
         """code: {address: Instruction} in order; constants: bank 0, as bytes; place: {"thread": (x, y, z), "block": (x, y,
         z)}."""
-        self.code, self.constants, self.place, self.memory = code, constants, place, memory or (lambda address: 0)
+        self.code, self.constants, self.place = code, constants, place
+        self.memory = {"global": memory, "shared": shared}
         self.registers, self.predicates = {"RZ": 0, "URZ": 0, "SRZ": 0}, {}
         self.stored = {}
 
@@ -358,7 +359,8 @@ class Thread(Floats):
         at = self.address(last_brackets(operand))
         for word, name in enumerate(registers_of(destination, words(i))):
             place = (space, at + 4 * word)
-            self.put(name, self.stored[place] if place in self.stored else self.memory(place[1]) if space == "global" else 0)
+            others = self.memory.get(space)
+            self.put(name, self.stored[place] if place in self.stored else others(place[1]) if others else 0)
 
     def store(self, i, operand, source, space):
         at = self.address(last_brackets(operand))

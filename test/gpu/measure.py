@@ -53,7 +53,7 @@ def run_steps(pack, program, label, environment=None):
 
 
 def step(pack, table, program, by_tiles=False):
-    """Without tuning: what a user gets first. by_tiles: attention's backward pass never by heads."""
+    """Without tuning: what a user gets first. by_tiles: attention's backward pass in two launches."""
     name = f"step: {program['name']}, untuned" + (", attention by tiles" if by_tiles else "")
     if table.has_passed(name) or not pack.has_time(table, name):
         return

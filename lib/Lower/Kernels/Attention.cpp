@@ -135,8 +135,9 @@ struct AttentionGrad : BackwardKernel<AttentionGrad, tx::AttentionGradOp> {
                  q.getDimSize(3) == grad.getV().getType().getDimSize(3);
     return Target::of(op).getAttentionGradWorkspace(
         {/*queries=*/grad.getLse().getType().getNumElements(), /*sequence=*/q.getDimSize(1),
-         /*headDim=*/q.getDimSize(3), /*groups=*/q.getDimSize(2) / k.getDimSize(2),
-         /*isFloat=*/q.getElementType().isF32(), plain});
+         /*keySequence=*/k.getDimSize(1), /*headDim=*/q.getDimSize(3),
+         /*groups=*/q.getDimSize(2) / k.getDimSize(2), /*isFloat=*/q.getElementType().isF32(),
+         plain});
   }
   /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums after the
   /// kernel's workspace.

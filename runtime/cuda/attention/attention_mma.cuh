@@ -431,18 +431,19 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
 template <typename T>
 void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
                               bool prepares);
-/// Like attentionForwardWgmma, without a bias: by heads where attentionHeadBlocks (workspaces.h) says so, by
-/// tiles elsewhere.
+/// Like attentionForwardWgmma, without a bias: jointly where attentionHeadBlocks or attentionTurnSlots
+/// (workspaces.h) says so, by tiles elsewhere.
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);
 /// In two launches (attention_wgmma_backward.cu).
 template <typename T>
 bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operands);
-/// In one launch of `blocks` blocks (attention_wgmma_heads_backward.cu). sums: attentionHeadSums floats for each
-/// block. Also returns false without a query or a key.
+/// In one launch of at most `blocks` blocks (attention_wgmma_joint_backward.cu), by turns, with `slots` slots of
+/// attentionHeadSums floats and attentionTurnCounters behind them; with none by heads, with a slot for each block.
+/// Also returns false where !isJointAttention (workspaces.h).
 template <typename T>
-bool attentionBackwardByHeads(const Stream &stream, const MmaBackward<T> &operands, float *sums,
-                              int64_t blocks);
+bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
+                            int64_t slots, int64_t blocks);
 
 } // namespace partita_rt::cuda
 

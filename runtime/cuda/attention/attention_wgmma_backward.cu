@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Plan::kThreads, Plan::kBlocks)
     uint32_t roundedDs[kQueries / 16][4];
     attendByKeys<T, kKeys, D, kQueries>(roundedDs, dv, {ownKeys, ownValues, passing, passingDouts},
                                         sight, drops, at, last, first, numbers[i % 2][0],
-                                        shape.scale * kLog2E);
+                                        shape.scale * kLog2E, [] {});
     pin(dk[0]);
     beginMatmuls();
     addMatmul<T, kQueries>(dk[0], roundedDs, passing);
@@ -324,11 +324,14 @@ bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operan
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
   AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
-  float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
-  int64_t blocks =
-      attentionBy() == AttentionBy::Tiles ? 0 : least(attentionHeadBlocks(work), multiprocessors());
-  return (blocks > 0 && attentionBackwardByHeads(stream, operands, sums, blocks)) ||
-         attentionBackwardByTiles(stream, operands);
+  int64_t heads = attentionHeadBlocks(work), slots = heads > 0 ? 0 : attentionTurnSlots(work);
+  if (attentionBy() != AttentionBy::Tiles && heads + slots > 0) {
+    float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
+    int64_t blocks = heads > 0 ? least(heads, multiprocessors()) : multiprocessors();
+    if (attentionBackwardJoint(stream, operands, sums, slots, blocks))
+      return true;
+  }
+  return attentionBackwardByTiles(stream, operands);
 }
 
 template bool attentionBackwardByTiles(const Stream &, const MmaBackward<Half> &);

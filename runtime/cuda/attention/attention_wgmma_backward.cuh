@@ -1,5 +1,5 @@
-// What both forms of attention backward with warp-group matmuls do with a group's keys and a tile of
-// queries: attention_wgmma_backward.cu and attention_wgmma_heads_backward.cu.
+// What all forms of attention backward with warp-group matmuls do with a group's keys and a tile of
+// queries: attention_wgmma_backward.cu and attention_wgmma_joint_backward.cu.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_BACKWARD_CUH
 #define PARTITA_RT_CUDA_ATTENTION_ATTENTION_WGMMA_BACKWARD_CUH
@@ -19,13 +19,15 @@ struct GroupTiles {
 
 /// Computes the probabilities of queries [query, last], and, rounded, the gradients of their scores;
 /// adds to the group's dv, by a matmul that may still run on return. key: the first of the warp's
-/// keys. numbers: logSumExp2 of the queries, then delta. factor: to scores in base 2.
-template <typename T, int kKeys, int D, int kQueries, bool kDocuments, bool kDrops, bool kSometimes>
-__device__ inline void attendByKeys(uint32_t (&roundedDs)[kQueries / 16][4],
-                                    float (&dv)[1][D / 8][4], const GroupTiles &tiles,
-                                    const Sight<int, kDocuments> &sight,
-                                    const TileDrops<kDrops, kSometimes> &drops, int query, int last,
-                                    int key, const float *numbers, float factor) {
+/// keys. numbers: logSumExp2 of the queries, then delta. factor: to scores in base 2. meanwhile: called while the
+/// first two matmuls run.
+template <typename T, int kKeys, int D, int kQueries, bool kDocuments, bool kDrops, bool kSometimes,
+          typename Meanwhile>
+__device__ inline void
+attendByKeys(uint32_t (&roundedDs)[kQueries / 16][4], float (&dv)[1][D / 8][4],
+             const GroupTiles &tiles, const Sight<int, kDocuments> &sight,
+             const TileDrops<kDrops, kSometimes> &drops, int query, int last, int key,
+             const float *numbers, float factor, const Meanwhile &meanwhile) {
   float p[1][kQueries / 8][4], ds[1][kQueries / 8][4];
   uint32_t roundedP[kQueries / 16][4];
   beginMatmuls();
@@ -33,6 +35,7 @@ __device__ inline void attendByKeys(uint32_t (&roundedDs)[kQueries / 16][4],
   commitMatmuls();
   matmulByRows<T, kKeys, D>(ds[0], tiles.values, tiles.douts);
   commitMatmuls();
+  meanwhile();
   waitForMatmuls<1>();
   pin(p[0]);
   if (sight.hides(query, last, key, key + 16))

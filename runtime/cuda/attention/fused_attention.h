@@ -21,7 +21,7 @@
 
 namespace partita_rt::cuda {
 
-/// PARTITA_RT_ATTENTION: own kernels (the default); own kernels, but the backward pass never by heads
+/// PARTITA_RT_ATTENTION: own kernels (the default); own kernels, but the backward pass never jointly
 /// (attentionBackwardByTiles); cuDNN's where supported; cuDNN's and an error where not supported; or
 /// cuDNN's where supported, also those that are not deterministic.
 enum class AttentionBy : uint8_t { Own, Tiles, Auto, Cudnn, Nondeterministic };

@@ -1,6 +1,7 @@
-// Sums in global memory that one thread adds to again and again: they stay in the L2 cache, where the
-// additions happen (red, for sm_90 and later), so the thread waits for none of them. Additions of one
-// thread to one address happen in the order of its program. Sums that are subnormal become zeros.
+// Sums in global memory that threads add to again and again, one at a time: they stay in the L2 cache, where the
+// additions happen (red, for sm_90 and later), so no thread waits for them. Additions of one thread to one
+// address happen in the order of its program, those of several in the order of their turns (turns.cuh). Sums that
+// are subnormal become zeros.
 
 #ifndef PARTITA_RT_CUDA_ATTENTION_RECENT_SUMS_CUH
 #define PARTITA_RT_CUDA_ATTENTION_RECENT_SUMS_CUH
@@ -22,7 +23,7 @@ __device__ inline void addToRecent(float *at, const float (&terms)[4]) {
 #endif
 }
 
-/// Returns at[0 .. 4), after this thread's additions.
+/// Returns at[0 .. 4), after the additions before.
 __device__ inline float4 loadRecent(const float *at) {
 #if defined(__CUDACC__)
   float4 sums;

@@ -183,6 +183,7 @@ void documentStartsAfter(int64_t token, int32_t *starts, const Id *ids, int64_t 
 constexpr AttentionWork attentionWork(const AttentionShape &shape, DType dtype) {
   return {shape.batch * shape.heads * shape.sequence,
           shape.sequence,
+          shape.keySequence,
           shape.headDim,
           shape.groups,
           dtype == DType::Float32,

@@ -19,10 +19,11 @@ constexpr int64_t kHeadPad = 16;
 struct AttentionWork {
   int64_t queries;  ///< batch * heads * sequence
   int64_t sequence; ///< of queries
-  int64_t headDim;  ///< of q and k
-  int64_t groups;   ///< query heads per key/value head
-  bool isFloat;     ///< else heads are stored in 16 bits
-  bool plain;       ///< no bias, no layout of blocks, and heads of v as wide as those of q
+  int64_t keySequence;
+  int64_t headDim; ///< of q and k
+  int64_t groups;  ///< query heads per key/value head
+  bool isFloat;    ///< else heads are stored in 16 bits
+  bool plain;      ///< no bias, no layout of blocks, and heads of v as wide as those of q
 };
 
 /// Returns the CPU's workspace: delta of each query, then, for 16-bit heads, the sums of dq of the
@@ -45,40 +46,86 @@ constexpr int kMultiprocessors = 132;
 /// the base of each query (batch * heads * sequence).
 constexpr int64_t attentionStepWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
 
-/// The queries of a tile of a GPU's backward pass by heads (attention_wgmma_heads_backward.cu).
-constexpr int64_t attentionHeadQueries(int64_t headDim) { return headDim == 64 ? 128 : 64; }
-/// Its sums of dq of a block.
-constexpr int64_t attentionHeadSums(const AttentionWork &work) {
-  int64_t rows = attentionHeadQueries(work.headDim);
-  return work.groups * ((work.sequence + rows - 1) / rows * rows) * work.headDim;
+// A GPU's joint backward pass (attention_wgmma_joint_backward.cu): all gradients in one launch, with sums of dq in
+// the workspace.
+
+/// Bytes of L2 cache in which the sums of dq should stay.
+constexpr int64_t kAttentionCache = int64_t(40) << 20;
+/// The keys of a tile.
+constexpr int64_t kAttentionTileKeys = 128;
+
+/// The heads of keys, and their tiles of keys.
+constexpr int64_t attentionKeyHeads(const AttentionWork &work) {
+  return work.sequence == 0 ? 0 : work.queries / work.sequence / work.groups;
 }
-/// Returns the number of its blocks, at most: one per multiprocessor, which compute one head of keys
-/// after another; a GPU with fewer multiprocessors has fewer, with the same results. None, and other
-/// kernels take the call, if the multiprocessors would idle for more than a quarter of the time, for
-/// lack of heads in the last round (predicted by bench/gpu/predict: this takes 0.64 of the others'
-/// time), or if the sums of all blocks would not stay in 40 MiB of L2 cache.
-constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {
-  constexpr int64_t kMost = cuda::kMultiprocessors, kCache = int64_t(40) << 20;
-  bool numbered = work.queries < int64_t(1) << 31; // by 32 bits
-  if (work.isFloat || !work.plain || (work.headDim != 64 && work.headDim != 128) || !numbered ||
-      work.queries == 0)
-    return 0;
-  int64_t heads = work.queries / work.sequence / work.groups, rounds = (heads + kMost - 1) / kMost;
-  int64_t blocks = heads < kMost ? heads : kMost;
-  bool busy = 4 * heads >= 3 * rounds * kMost;
-  return busy && blocks * attentionHeadSums(work) * 4 <= kCache ? blocks : 0;
+constexpr int64_t attentionKeyTiles(const AttentionWork &work) {
+  return (work.keySequence + kAttentionTileKeys - 1) / kAttentionTileKeys;
+}
+/// The queries of a tile, and the tiles of a head.
+constexpr int64_t attentionTileQueries(int64_t headDim) { return headDim == 64 ? 128 : 64; }
+constexpr int64_t attentionQueryTiles(const AttentionWork &work) {
+  int64_t rows = attentionTileQueries(work.headDim);
+  return (work.sequence + rows - 1) / rows;
+}
+/// Sums of dq of a head of keys.
+constexpr int64_t attentionHeadSums(const AttentionWork &work) {
+  return work.groups * attentionQueryTiles(work) * attentionTileQueries(work.headDim) *
+         work.headDim;
 }
 
-/// Where they begin in the workspace: at a multiple of 16 bytes.
+/// Returns whether the joint backward pass can compute a call.
+constexpr bool isJointAttention(const AttentionWork &work) {
+  bool numbered = work.queries < int64_t(1) << 31 && // by 32 bits
+                  attentionKeyHeads(work) * attentionKeyTiles(work) < int64_t(1) << 30;
+  return !work.isFloat && work.plain && (work.headDim == 64 || work.headDim == 128) && numbered &&
+         work.queries > 0 && work.keySequence > 0;
+}
+/// Returns the number of blocks by heads, at most: one per multiprocessor, which compute one head of
+/// keys after another; a GPU with fewer multiprocessors has fewer, with the same results. 0 if the multiprocessors
+/// would idle for more than an eighth of the time, for lack of heads in the last round (taking turns is 1.15 times
+/// the work, predicted by bench/gpu/predict), or if the sums of all blocks would not stay in the cache.
+constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {
+  constexpr int64_t kMost = cuda::kMultiprocessors;
+  if (!isJointAttention(work))
+    return 0;
+  int64_t heads = attentionKeyHeads(work), rounds = (heads + kMost - 1) / kMost;
+  int64_t blocks = heads < kMost ? heads : kMost;
+  bool busy = 8 * heads >= 7 * rounds * kMost;
+  return busy && blocks * attentionHeadSums(work) * 4 <= kAttentionCache ? blocks : 0;
+}
+/// Returns how many heads of keys have sums at once if blocks take turns: as many as the cache holds, but enough for
+/// two tiles of keys per multiprocessor. With fewer, blocks wait for heads to complete. 0 if all heads have fewer tiles:
+/// then by tiles is faster (bench/gpu/turn_times.py: 0.3 to 0.7 of the multiprocessors would be busy).
+constexpr int64_t attentionTurnSlots(const AttentionWork &work) {
+  if (!isJointAttention(work))
+    return 0;
+  constexpr int64_t kTiles = 2 * cuda::kMultiprocessors;
+  int64_t heads = attentionKeyHeads(work), tiles = attentionKeyTiles(work);
+  if (heads * tiles < kTiles)
+    return 0;
+  int64_t cached = kAttentionCache / (4 * attentionHeadSums(work));
+  int64_t needed = (kTiles + tiles - 1) / tiles, slots = cached > needed ? cached : needed;
+  return slots < heads ? slots : heads;
+}
+/// Returns the number of 32-bit counters by which they take turns (Turns in attention_wgmma_joint.cuh): of all
+/// items, of each slot, of each tile of queries of a slot.
+constexpr int64_t attentionTurnCounters(const AttentionWork &work, int64_t slots) {
+  return 1 + slots * (1 + work.groups * attentionQueryTiles(work));
+}
+
+/// Where the sums begin in the workspace: at a multiple of 16 bytes.
 constexpr int64_t attentionHeadSumsAt(int64_t queries) {
   return (attentionStepWorkspaceOnCuda(queries) + 3) / 4 * 4;
 }
 
-/// Returns the GPU's workspace: that of a step, and the sums of dq of all blocks.
+/// Returns the GPU's workspace: that of a step, and what a joint backward pass needs.
 constexpr int64_t attentionWorkspaceOnCuda(const AttentionWork &work) {
-  int64_t blocks = attentionHeadBlocks(work);
-  return blocks == 0 ? attentionStepWorkspaceOnCuda(work.queries)
-                     : attentionHeadSumsAt(work.queries) + blocks * attentionHeadSums(work);
+  int64_t begin = attentionHeadSumsAt(work.queries);
+  if (int64_t blocks = attentionHeadBlocks(work))
+    return begin + blocks * attentionHeadSums(work);
+  if (int64_t slots = attentionTurnSlots(work))
+    return begin + slots * attentionHeadSums(work) + attentionTurnCounters(work, slots);
+  return attentionStepWorkspaceOnCuda(work.queries);
 }
 
 } // namespace partita_rt

@@ -34,8 +34,11 @@ inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, in
           window};
 }
 
-/// Wgmma: the backward pass by tiles; Heads: by heads, in fewer blocks than there are heads.
-enum class By { Mma, Wgmma, Heads, Any };
+/// Wgmma: the backward pass by tiles; Heads: jointly by heads, in fewer blocks than there are heads; Turns: jointly
+/// by turns, with fewer slots than heads, if there are more than two, and with two heads together, if there are more than
+/// four.
+enum class By { Mma, Wgmma, Heads, Turns, Any };
+inline bool isByGroups(By by) { return by == By::Wgmma || by == By::Heads || by == By::Turns; }
 
 /// Operands in a GPU's memory: its copy engine fetches tiles, and additions happen in its L2 cache, neither of
 /// which NVIDIA promises for the host's memory, where the tests' tensors are on a GPU.
@@ -94,14 +97,23 @@ template <typename T> struct Call {
     return of(gpu, v.in(), a.keySequence, vWidth, a.valueDim);
   }
 
-  bool backwardByHeads(const Stream &stream, const MmaBackward<T> &call) {
-    int64_t blocks = (a.batch * kvHeads + 1) / 2;
-    int64_t floats = blocks * attentionHeadSums(attentionWork(a, kDTypeOf<T>));
-    Tensor<float> sums(Floats(size_t(floats), NAN));
+  bool backwardJointly(const Stream &stream, const MmaBackward<T> &call, bool turns) {
+    AttentionWork work = attentionWork(a, kDTypeOf<T>);
+    int64_t heads = a.batch * kvHeads, blocks = turns ? 5 : (heads + 1) / 2;
+    int64_t slots = !turns ? 0 : heads > 4 ? 4 : heads == 2 ? 2 : 1;
+    int64_t counters = turns ? attentionTurnCounters(work, slots) : 0;
+    int64_t floats = (turns ? slots : blocks) * attentionHeadSums(work);
+    Tensor<float> sums(Floats(size_t(floats + counters), NAN));
     bool done;
     {
       DeviceCopies gpu;
-      done = attentionBackwardByHeads(stream, call, gpu.of(sums.data(), floats), blocks);
+      float *space = gpu.of(sums.data(), floats + counters);
+      done = attentionBackwardJoint(stream, call, space, slots, blocks);
+    }
+    for (int64_t slot = 0; done && slot < slots; ++slot) { // each tile of keys is computed once
+      uint32_t finished;
+      std::memcpy(&finished, sums.in() + floats + 1 + slot, sizeof(finished));
+      EXPECT_EQ(finished, ceilDiv(heads - slot, slots) * ceilDiv(a.keySequence, 128)) << slot;
     }
     return done && sums.marginsKept();
   }
@@ -112,7 +124,7 @@ template <typename T> struct Call {
     HeadsOf<T> to = of(gpu, out.data(), a.sequence, outWidth, a.valueDim);
     HeadsOf<const T> q = qHeads(gpu), k = kHeads(gpu), v = vHeads(gpu);
     if constexpr (sizeof(T) == 2) { // tensor cores have no kernels for float
-      if (by == By::Wgmma || by == By::Heads)
+      if (isByGroups(by))
         return attentionForwardWgmma(stream, to, lse.data(), q, k, v, a);
       if (by == By::Mma)
         return attentionForwardMma(stream, to, lse.data(), q, k, v, a), true;
@@ -141,8 +153,8 @@ template <typename T> struct Call {
       call.sums = {partials.data(), sumsOf(a)};
       if (by == By::Mma)
         attentionBackwardMma(stream, call);
-      else if (by == By::Heads ? !backwardByHeads(stream, call)
-                               : !attentionBackwardByTiles(stream, call))
+      else if (by == By::Wgmma ? !attentionBackwardByTiles(stream, call)
+                               : !backwardJointly(stream, call, by == By::Turns))
         return false;
       addPartialRowSums(stream, sums, partials.in(), a);
     }

@@ -26,6 +26,7 @@ const Case kCases[] = {
     {"documents and a window", withDocuments(shapeOf(1, 1, 200, 200, 64, true, 1, 0, 34), 40)},
     {"dropout, grouped queries", withDropout(shapeOf(2, 2, 140, 140, 64, true, 2), 0.1)},
     {"heads of 128, dropout, not causal", withDropout(shapeOf(1, 1, 70, 156, 128, false), 0.5)},
+    {"nine heads, keys that no query sees", shapeOf(3, 3, 70, 400, 64, true, 1, 0, 100)},
     {"dropout and documents",
      withDropout(withDocuments(shapeOf(1, 1, 200, 200, 64, true), 40), 0.3)},
 };
@@ -40,6 +41,7 @@ template <typename T> class AttentionByWarpGroups : public testing::Test {
     if (!onThisDevice())
       GTEST_SKIP() << "no compute capability 9, or no code for it";
   }
+  void TearDown() override { simt::setBlocksAtOnce(1); }
 };
 TYPED_TEST_SUITE(AttentionByWarpGroups, NarrowTypes);
 
@@ -57,12 +59,32 @@ TYPED_TEST(AttentionByWarpGroups, BackwardByHeads) {
     if (c.shape.keySequence > 0)
       checkBackward<TypeParam>(c, By::Heads, 0);
 }
+TYPED_TEST(AttentionByWarpGroups, BackwardByTurns) {
+  for (const Case &c : kCases)
+    if (c.shape.keySequence > 0)
+      checkBackward<TypeParam>(c, By::Turns, 0);
+}
+
+/// On the simulated GPU, the five blocks of other tests run one after another: here they wait for each other.
+TYPED_TEST(AttentionByWarpGroups, TurnsOfBlocksThatRunAtOnce) {
+  if (std::is_same_v<TypeParam, Half>)
+    return;
+  simt::setBlocksAtOnce(5);
+  for (Case c : {Case{"many tiles", shapeOf(1, 3, 520, 520, 64, true)},
+                 {"slots that other heads have had", shapeOf(1, 9, 200, 200, 64, true)},
+                 {"keys that no query sees", shapeOf(1, 3, 300, 1300, 64, true, 1, 0, 300)},
+                 {"grouped queries, not causal", shapeOf(1, 6, 200, 400, 64, false, 2)},
+                 {"heads of 128, a window", shapeOf(1, 3, 420, 420, 128, true, 1, 0, 150)},
+                 {"documents", withDocuments(shapeOf(1, 4, 500, 500, 64, true, 2), 210)}})
+    checkBackward<TypeParam>(c, By::Turns, 0);
+  simt::setBlocksAtOnce(1);
+}
 
 /// Expects that attentionForward and attentionBackward choose these kernels.
 template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t offset) {
   SCOPED_TRACE(shape.headDim);
   Call<T> any(shape, offset), wanted(shape, offset), byGroups(shape, offset);
-  bool groups = by == By::Wgmma || by == By::Heads;
+  bool groups = isByGroups(by);
   EXPECT_EQ(byGroups.forward(By::Wgmma), groups);
   any.forward(By::Any);
   wanted.forward(by);
@@ -78,6 +100,7 @@ template <typename T> void expectBy(By by, const AttentionShape &shape, int64_t 
   EXPECT_BITS(any.dqSums, wanted.dqSums.floats());
   EXPECT_BITS(any.dkSums, wanted.dkSums.floats());
   EXPECT_BITS(any.dvSums, wanted.dvSums.floats());
+  EXPECT_TRUE(any.workspace.marginsKept());
 }
 
 int64_t blocksOf(int64_t batch, int64_t heads, int64_t sequence, int64_t dim, int64_t groups = 1) {
@@ -88,10 +111,9 @@ int64_t blocksOf(int64_t batch, int64_t heads, int64_t sequence, int64_t dim, in
 TYPED_TEST(AttentionByWarpGroups, ByHeadsWhereTheyFillTheGpu) {
   using T = TypeParam;
   EXPECT_EQ(blocksOf(32, 12, 1024, 64), 132); // GPT-2 124M
-  EXPECT_EQ(blocksOf(16, 25, 1024, 64), 132); // 1.5B: 400 heads, four rounds
-  EXPECT_EQ(blocksOf(9, 12, 1024, 64), 108);
-  EXPECT_EQ(blocksOf(8, 12, 1024, 64), 0);
-  EXPECT_EQ(blocksOf(12, 12, 1024, 64), 0); // a round and 12 heads
+  EXPECT_EQ(blocksOf(10, 12, 1024, 64), 120);
+  EXPECT_EQ(blocksOf(8, 12, 1024, 64), 0);  // 36 multiprocessors would idle
+  EXPECT_EQ(blocksOf(16, 25, 1024, 64), 0); // three rounds and four heads
   EXPECT_EQ(blocksOf(32, 12, 2048, 64), 0); // 69 MB of sums
   EXPECT_EQ(blocksOf(32, 12, 512, 128), 132);
   EXPECT_EQ(blocksOf(32, 16, 256, 64, 4), 128);
@@ -99,23 +121,33 @@ TYPED_TEST(AttentionByWarpGroups, ByHeadsWhereTheyFillTheGpu) {
   EXPECT_EQ(attentionHeadBlocks(attentionWork(many, DType::Float32)), 0);
   narrow.valueDim = 32;
   EXPECT_EQ(attentionHeadBlocks(attentionWork(narrow, DType::BFloat16)), 0);
+  auto slotsOf = [](const AttentionShape &shape) {
+    return attentionTurnSlots(attentionWork(shape, DType::BFloat16));
+  };
+  EXPECT_EQ(slotsOf(shapeOf(8, 12, 1024, 1024, 64, true)), 96);    // all heads: 25 MB
+  EXPECT_EQ(slotsOf(shapeOf(8, 32, 4096, 4096, 64, true, 4)), 10); // LLaMA 1B: 42 MB
+  EXPECT_EQ(slotsOf(shapeOf(2, 32, 8192, 8192, 128, true, 4)), 5); // 8B: two would be cached
+  EXPECT_EQ(slotsOf(shapeOf(1, 32, 65536, 65536, 128, true, 4)), 1);
+  EXPECT_EQ(slotsOf(shapeOf(1, 12, 1024, 1024, 64, true)), 0); // 96 tiles of keys
   if (std::is_same_v<T, Half>)
     return;
   expectBy<T>(By::Heads, many, 0);
+  expectBy<T>(By::Turns, shapeOf(4, 34, 20, 130, 64, true),
+              0); // two tiles of keys for each of 136 heads
   setenv("PARTITA_RT_ATTENTION", "tiles", 1);
   expectBy<T>(By::Wgmma, many, 0);
   unsetenv("PARTITA_RT_ATTENTION");
 }
 
 TYPED_TEST(AttentionByWarpGroups, TilesOfOtherDocumentsAreNotRead) {
-  for (By by : {By::Wgmma, By::Heads})
+  for (By by : {By::Wgmma, By::Heads, By::Turns})
     for (int64_t dim : {64, 128})
       for (bool causal : {true, false})
         checkOthersAreNotRead<TypeParam>(by, dim, causal);
 }
 
 TYPED_TEST(AttentionByWarpGroups, TilesOutsideOfWindowsAreNotRead) {
-  for (By by : {By::Wgmma, By::Heads})
+  for (By by : {By::Wgmma, By::Heads, By::Turns})
     for (int64_t dim : {64, 128})
       checkOutsideOfWindowsIsNotRead<TypeParam>(by, dim);
 }

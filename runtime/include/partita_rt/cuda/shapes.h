@@ -1,6 +1,6 @@
 // The grid, the block and the scratch memory of a kernel's launch: functions of the operands'
 // shapes alone, never of the device, so that every GPU computes the same sums in the same order.
-// (Attention backward by heads has fewer blocks on smaller GPUs, with the same sums: workspaces.h.)
+// (Attention's joint backward pass has fewer blocks on smaller GPUs, with the same sums: workspaces.h.)
 // Sizes are chosen for kMultiprocessors (workspaces.h). The compiler reads the scratch sizes for its
 // ledger.
 

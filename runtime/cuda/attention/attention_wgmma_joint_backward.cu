@@ -1,21 +1,25 @@
-// Attention backward with five matmuls per tile of scores, by warp groups: one launch, for calls with
-// enough heads to keep every multiprocessor busy (attentionHeadBlocks in workspaces.h). Formulas and roundings
-// as in attention_mma_backward.cu.
+// Attention's joint backward pass, by warp groups: all gradients in one launch, with five matmuls per tile of
+// scores. Formulas and roundings as in attention_mma_backward.cu.
 //
 // The two launches of attention_wgmma_backward.cu compute scores and dP twice, once for dQ and once for
-// dK and dV. Here a block owns a head of keys with all its heads of queries: for each tile of keys, the
-// tiles of queries that see it pass by, so dK and dV are sums in registers, and the block adds dS K to
-// the dQ of each tile of queries in scratch memory. An element of dQ is always added to by the same
-// thread, in the order of its program: no atomics between threads, no waiting, one order. A grid has at
-// most attentionHeadBlocks blocks, whose sums stay in the L2 cache. The first tile of keys that a tile of
-// queries sees stores its term, and the last one rounds the sum to dQ.
+// dK and dV. Here the tiles of queries that see a tile of keys pass by, so dK and dV are sums in registers, and
+// the block adds dS K to the dQ of each tile of queries in scratch memory, which stays in the L2 cache. An element
+// of dQ gets its terms in one order, from tiles of keys in ascending order: there is no atomic between threads
+// whose order would be open. The first tile of keys that a tile of queries sees stores its term, and the last one
+// rounds the sum to dQ.
+//
+// With enough heads to keep every multiprocessor busy, a block owns a head of keys with all its heads of queries
+// (by heads): an element of dQ belongs to one thread, which never waits. Otherwise blocks have a tile of keys
+// each, and take turns in adding to a tile of dQ (by turns): as FlashAttention-3's deterministic backward pass, but
+// with sums that other heads reuse once a head is complete. attentionHeadBlocks and attentionTurnSlots
+// (workspaces.h) choose between them, from the shape.
 //
 // The block's two warp groups have 64 keys each. Tiles of dS, whose rows are keys, pass through shared
 // memory, for dS^T K over the keys of both.
 
 #include "cuda/attention/attention_sums.cuh"
 #include "cuda/attention/attention_wgmma_backward.cuh"
-#include "cuda/attention/attention_wgmma_heads.cuh"
+#include "cuda/attention/attention_wgmma_joint.cuh"
 #include "cuda/attention/recent_sums.cuh"
 
 namespace partita_rt::cuda {
@@ -155,7 +159,7 @@ __device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, k
 }
 
 /// What a block's threads have of its current place.
-template <typename T, typename Plan, Extra kExtra> struct HeadStep {
+template <typename T, typename Plan, Extra kExtra> struct JointStep {
   static constexpr bool kDocuments = kHasFirstKeys<kExtra>;
   Place<Plan, kDocuments> place;
   Sight<int, kDocuments> sight;
@@ -166,9 +170,9 @@ template <typename T, typename Plan, Extra kExtra> struct HeadStep {
   float *numbers; ///< logSumExp2, then delta, of the queries
 
   /// keyTile: the block's number of the tile of keys.
-  __device__ HeadStep(const Place<Plan, kDocuments> &place, const Extents &all,
-                      const AttentionShape &shape, const HeadTiles<T, Plan> &tiles, int buffer,
-                      int keyTile, int group, float *numbers)
+  __device__ JointStep(const Place<Plan, kDocuments> &place, const Extents &all,
+                       const AttentionShape &shape, const JointTiles<T, Plan> &tiles, int buffer,
+                       int keyTile, int group, float *numbers)
       : place(place), sight(shape, place.batch), b(place.batch), h(place.queryHead(all)),
         group(group), row(int(threadIdx.x) / kWarp * 16),
         first(isFirstVisit<Plan>(sight, place.query, place.key)),
@@ -179,10 +183,11 @@ template <typename T, typename Plan, Extra kExtra> struct HeadStep {
 };
 
 /// Computes a group's probabilities and gradients of scores, adds to its dv, and stores dS for both groups.
-template <typename T, typename Plan, Extra kExtra, typename Drops>
-__device__ inline void attend(const PreparedBackward<T> &call, const HeadStep<T, Plan, kExtra> &at,
+template <typename T, typename Plan, Extra kExtra, typename Drops, typename Meanwhile>
+__device__ inline void attend(const PreparedBackward<T> &call, const JointStep<T, Plan, kExtra> &at,
                               const Drops &drops, float (&dv)[1][Plan::kDim / 8][4],
-                              uint32_t (&roundedDs)[Plan::kQueries / 16][4]) {
+                              uint32_t (&roundedDs)[Plan::kQueries / 16][4],
+                              const Meanwhile &meanwhile) {
   constexpr int D = Plan::kDim, kKeys = Plan::kKeys, kQueries = Plan::kQueries;
   int query = at.place.query, last = min(query + kQueries, at.sight.queries) - 1;
   int own = at.place.key + at.row, lane = int(threadIdx.x) % kWarp; // own: the warp's first key
@@ -190,7 +195,7 @@ __device__ inline void attend(const PreparedBackward<T> &call, const HeadStep<T,
                    sharedAddress(at.values + at.group * kGroupRows * kPanel),
                    sharedAddress(at.queries), sharedAddress(at.douts)};
   attendByKeys<T, kKeys, D, kQueries>(roundedDs, dv, tiles, at.sight, drops, query, last, own,
-                                      at.numbers, call.shape.scale * kLog2E);
+                                      at.numbers, call.shape.scale * kLog2E, meanwhile);
 #pragma unroll
   for (int i = 0; i < kQueries / 16; ++i)
     storeMatrices(at.ds + offsetOf<kKeys>(at.row + lane % 16, 2 * i + lane / 16), roundedDs[i]);
@@ -199,7 +204,7 @@ __device__ inline void attend(const PreparedBackward<T> &call, const HeadStep<T,
 /// Adds a place's dQ to the sum of its queries, or rounds it to dq. All threads must call this.
 template <typename T, typename Plan, Extra kExtra>
 __device__ inline void addQueries(const PreparedBackward<T> &call,
-                                  const HeadStep<T, Plan, kExtra> &at, QuerySums<T, Plan> &dq,
+                                  const JointStep<T, Plan, kExtra> &at, QuerySums<T, Plan> &dq,
                                   float *sum) {
   int query = at.place.query;
   if (!isLastVisit<Plan>(at.sight, query, at.place.key))
@@ -218,7 +223,7 @@ __device__ inline void addQueries(const PreparedBackward<T> &call,
 /// Writes dk and dv of a tile of keys, which both groups are done with.
 template <typename T, typename Plan, Extra kExtra>
 __device__ inline void
-finishKeys(const PreparedBackward<T> &call, const HeadStep<T, Plan, kExtra> &at, float dropScale,
+finishKeys(const PreparedBackward<T> &call, const JointStep<T, Plan, kExtra> &at, float dropScale,
            float (&dk)[1][Plan::kDim / 8][4], float (&dv)[1][Plan::kDim / 8][4]) {
   constexpr int D = Plan::kDim, kKeys = Plan::kKeys;
   int64_t kv = at.place.keyHead;
@@ -236,56 +241,74 @@ finishKeys(const PreparedBackward<T> &call, const HeadStep<T, Plan, kExtra> &at,
   clear(dv[0]);
 }
 
-/// Computes all gradients, of the heads of keys blockIdx.x, blockIdx.x + gridDim.x and so on. sums:
-/// attentionHeadSums floats.
-template <typename T, typename Plan, Extra kExtra>
+__global__ void clearCounters(uint32_t *counters, int count) {
+  int i = int(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count)
+    counters[i] = 0;
+}
+
+/// Computes all gradients. sums: attentionHeadSums floats for each slot.
+template <typename T, typename Plan, Extra kExtra, bool kTurns>
 __global__ void __launch_bounds__(Plan::kThreads, 1)
-    gradientsByHeads(PreparedBackward<T> call, float *sums,
-                     const __grid_constant__ BackwardMaps maps, Extents all) {
+    jointGradients(PreparedBackward<T> call, float *sums, Turns<kTurns> turns,
+                   const __grid_constant__ BackwardMaps maps, Extents all) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ uint64_t barriers[2 * Arrivals::kBuffers]; // of queries, and of keys
   constexpr int D = Plan::kDim, kQueries = Plan::kQueries;
   constexpr bool kDocuments = kHasFirstKeys<kExtra>;
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
+  __shared__ int tickets[2];                // the item after that of a step's place
   const AttentionShape &shape = call.shape;
-  HeadTiles<T, Plan> tiles(tilesIn<T>(dynamic));
-  int queryTiles = int(ceilDiv(shape.sequence, kQueries)), group = groupOfThread();
-  float *ownSums = sums + int64_t(blockIdx.x) * shape.groups * queryTiles * Plan::kQueryTile +
-                   4 * int(threadIdx.x);
+  JointTiles<T, Plan> tiles(tilesIn<T>(dynamic));
+  int group = groupOfThread();
   TileDrops<kExtra == Extra::Dropout> drops(shape);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
 
-  Place<Plan, kDocuments> place(all, shape);
-  PlaceCopies<T, Plan, kDocuments> copies(call, maps, all, tiles, barriers);
-  copies.startKeys(place, 0);
-  copies.startQueries(place, 0, numbers[0][0]);
+  turns.draw(tickets, 1);
+  PlaceCopies<T, Plan, kDocuments> copies(call, maps, all, tiles, /*prepares=*/!kTurns, barriers);
   __syncthreads(); // the barriers are made
+  int item = kTurns ? tickets[1] : int(blockIdx.x);
+  Place<Plan, kDocuments> place(all, shape, turns, item);
+  if (place.isInside(all)) {
+    copies.startKeys(place, 0);
+    copies.startQueries(place, 0, numbers[0][0]);
+    if (place.template endsItem<kTurns>(all))
+      turns.draw(tickets, 0);
+  }
+  bool startsKeys = true;
   for (int step = 0, keyTile = 0; place.isInside(all); ++step) {
     int buffer = step & 1;
-    HeadStep<T, Plan, kExtra> now(place, all, shape, tiles, buffer, keyTile, group,
-                                  numbers[buffer][0]);
+    JointStep<T, Plan, kExtra> now(place, all, shape, tiles, buffer, keyTile, group,
+                                   numbers[buffer][0]);
     copies.waitForQueries(step);
-    if (place.startsKeys())
+    if (startsKeys)
       copies.waitForKeys(keyTile);
     __syncthreads(); // all threads' copies have arrived, and they are done with the last place
-    if (now.first && place.hasQueries()) {
+    if (!kTurns && now.first && place.hasQueries()) {
       prepareTile<Plan>(call, tiles.outs, now.douts, now.numbers,
                         call.rowOf(now.b, now.h, place.query), now.sight.queries - place.query);
       __syncthreads();
     }
-    Place<Plan, kDocuments> coming = place.next(all, shape);
-    if (coming.isInside(all))
+    bool endsKeys = place.endsKeys(), endsItem = place.template endsItem<kTurns>(all);
+    if (endsItem)
+      item = kTurns ? tickets[buffer] : item + int(gridDim.x);
+    Place<Plan, kDocuments> coming =
+        endsItem ? Place<Plan, kDocuments>(all, shape, turns, item) : place.next(all, shape);
+    if (coming.isInside(all)) {
+      if (endsKeys)
+        copies.startKeys(coming, keyTile + 1);
       copies.startQueries(coming, step + 1, numbers[1 - buffer][0]);
-    if (place.startsKeys())
-      if (Place<Plan, kDocuments> next = place.nextKeys(all, shape); next.isInside(all))
-        copies.startKeys(next, keyTile + 1);
+      if (coming.template endsItem<kTurns>(all))
+        turns.draw(tickets, step + 1);
+    }
 
     if (place.hasQueries()) {
       uint32_t roundedDs[kQueries / 16][4];
       drops.atHead(now.b, now.h);
-      attend(call, now, drops, dv, roundedDs);
+      attend(call, now, drops, dv, roundedDs,
+             [&] { turns.take(place, startsKeys, now.first, all); });
       fenceForMatmuls();
-      __syncthreads(); // dS of both groups' keys
+      __syncthreads(); // dS of both groups' keys, and the turn
       QuerySums<T, Plan> dq(group);
       pin(dq.terms[0]);
       pin(dk[0]);
@@ -297,56 +320,79 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
       waitForMatmuls<1>();
       pin(dq.terms[0]);
       addQueries(call, now, dq,
-                 ownSums + (int64_t(place.head) * queryTiles + place.query / kQueries) *
-                               Plan::kQueryTile);
+                 sums + int64_t(place.sums(all)) * Plan::kQueryTile + 4 * int(threadIdx.x));
       waitForMatmuls<0>();
       pin(dv[0]);
       pin(dk[0]);
     }
 
-    if (place.endsKeys(all)) {
+    if (endsKeys) {
       __syncthreads(); // both groups are done with the keys
+      turns.end(place, all);
       finishKeys(call, now, drops.scale, dk, dv);
-      if (place.endsHead(all))
+      if (place.hasLastKeys(all))
         clearUnseen(call, place);
       ++keyTile;
     }
     place = coming;
+    startsKeys = endsKeys;
   }
 }
 
-template <typename T, typename Plan>
-void launch(const Stream &stream, const PreparedBackward<T> &call, float *sums, int64_t blocks) {
-  withExtra<false>(call.shape, /*bias=*/false, [&](auto extra) {
-    PARTITA_RT_LAUNCH((gradientsByHeads<T, Plan, extra()>), gridOf(blocks), Plan::kThreads,
-                      Plan::kBytes, stream, call, sums, BackwardMaps(call), Extents(call.shape));
-  });
+template <typename T, bool kTurns>
+void launch(const Stream &stream, const PreparedBackward<T> &call, float *sums,
+            const Turns<kTurns> &turns, int64_t blocks) {
+  auto withPlan = [&](auto plan) {
+    using Plan = decltype(plan);
+    withExtra<false>(call.shape, /*bias=*/false, [&](auto extra) {
+      PARTITA_RT_LAUNCH((jointGradients<T, Plan, extra(), kTurns>), gridOf(blocks), Plan::kThreads,
+                        Plan::kBytes, stream, call, sums, turns, BackwardMaps(call),
+                        Extents(call.shape, plan));
+    });
+  };
+  if (call.shape.headDim == 64)
+    withPlan(JointPlan<64>());
+  else
+    withPlan(JointPlan<128>());
+}
+
+template <typename T>
+void launchByTurns(const Stream &stream, const PreparedBackward<T> &call, float *sums,
+                   int64_t slots, int64_t blocks) {
+  AttentionWork work = attentionWork(call.shape, kDTypeOf<T>);
+  int64_t heads = attentionKeyHeads(work), counters = attentionTurnCounters(work, slots);
+  Turns<true> turns{reinterpret_cast<uint32_t *>(sums + slots * attentionHeadSums(work)),
+                    int(slots), int(slots == heads ? heads : most(1, slots / 2))};
+  PARTITA_RT_LAUNCH(clearCounters, gridOf(ceilDiv(counters, 256)), 256, 0, stream, turns.counters,
+                    int(counters));
+  prepareBackward(stream, call);
+  launch(stream, call, sums, turns, least(blocks, heads * attentionKeyTiles(work)));
 }
 
 } // namespace
-
 #endif
 
 template <typename T>
-bool attentionBackwardByHeads(const Stream &stream, const MmaBackward<T> &operands, float *sums,
-                              int64_t blocks) {
+bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
+                            int64_t slots, int64_t blocks) {
   const AttentionShape &shape = operands.shape;
-  if (shape.sequence == 0 || shape.keySequence == 0 ||
+  if (!isJointAttention(attentionWork(shape, kDTypeOf<T>)) ||
       !onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.out,
                     operands.q, operands.k, operands.v))
     return false;
 #if defined(PARTITA_RT_WGMMA)
   PreparedBackward<T> call(operands);
-  if (shape.headDim == 64)
-    launch<T, HeadPlan<64>>(stream, call, sums, blocks);
+  if (slots > 0)
+    launchByTurns(stream, call, sums, slots, blocks);
   else
-    launch<T, HeadPlan<128>>(stream, call, sums, blocks);
+    launch(stream, call, sums, Turns<false>(), blocks);
 #endif
   return true;
 }
 
-template bool attentionBackwardByHeads(const Stream &, const MmaBackward<Half> &, float *, int64_t);
-template bool attentionBackwardByHeads(const Stream &, const MmaBackward<BFloat16> &, float *,
-                                       int64_t);
+template bool attentionBackwardJoint(const Stream &, const MmaBackward<Half> &, float *, int64_t,
+                                     int64_t);
+template bool attentionBackwardJoint(const Stream &, const MmaBackward<BFloat16> &, float *,
+                                     int64_t, int64_t);
 
 } // namespace partita_rt::cuda
