@@ -32,6 +32,7 @@
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "partita/Support/StableSort.h"
+#include "runtime/include/partita_rt/shards.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -369,7 +370,7 @@ private:
                             const Attempt &attempt) {
     if (isVocabulary(propagation, attempt)) {
       int64_t parts = mesh.sizeOf(par::kTensorAxis),
-              shard = llvm::divideCeil(attempt.indivisible, parts);
+              shard = partita_rt::shardSize(attempt.indivisible, parts);
       InFlightDiagnostic remark = parameter.emitRemark();
       remark << "dimension " << dim << " of '" << parameter.getSymName()
              << "' stays full: " << attempt.indivisible << " does not divide over tp = " << parts;

@@ -13,6 +13,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/ScalarText.h"
+#include "runtime/include/partita_rt/shards.h"
 #include <set>
 
 using namespace mlir;
@@ -225,7 +226,7 @@ std::string firstElementText(Type shard, Operation *op) {
   auto local = share.localType(getElementTypeOrSelf(shard), mesh, [](const Twine &) {});
   int64_t left = succeeded(local) ? local->getNumElements() : elements;
   for (StringAttr axis : layout.flat) {
-    left = static_cast<int64_t>(llvm::divideCeil(left, mesh.sizeOf(axis)));
+    left = partita_rt::flatShardSize(left, mesh.sizeOf(axis));
     text += add(number(axis), left);
   }
   for (const auto &splits : share.splits)
