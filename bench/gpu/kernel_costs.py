@@ -195,10 +195,15 @@ class Items:
     busy: float  # the part of the multiprocessors' time in which blocks do not wait
 
 
+def is_by_turns(launch):
+    """Do the blocks of a joint backward pass take turns (kTurns, its last template argument)?"""
+    return top_level(launch.instance)[-1] == "true"
+
+
 def items_of_turns(launch):
     """Returns the Items of a joint backward pass by turns (Turns in attention_wgmma_joint.cuh): tiles of keys, alike in all heads;
     None by heads."""
-    if top_level(launch.instance)[-1] != "true":
+    if not is_by_turns(launch):
         return None
     heads, queries, keys, dim, groups, causal = attention_shape(launch, BACKWARD_SHAPE)
     slots, together = launch[2][1] & 0xffffffff, launch[2][1] >> 32
@@ -209,7 +214,7 @@ def items_of_turns(launch):
 
 def joint_bytes(launch):
     """Returns the bytes of a joint backward pass; by turns, another kernel has read the forward pass's results."""
-    of_queries, numbers = (3, 2) if items_of_turns(launch) else (4, 3)
+    of_queries, numbers = (3, 2) if is_by_turns(launch) else (4, 3)
     return attention_bytes(BACKWARD_SHAPE, of_queries, 4, numbers)(launch)
 
 

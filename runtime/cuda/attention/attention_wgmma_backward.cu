@@ -324,7 +324,7 @@ bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operan
 template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands) {
   AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
-  int64_t heads = attentionHeadBlocks(work), slots = heads > 0 ? 0 : attentionTurnSlots(work);
+  int64_t heads = attentionHeadBlocks(work), slots = attentionTurnSlots(work);
   if (attentionBy() != AttentionBy::Tiles && heads + slots > 0) {
     float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
     int64_t blocks = heads > 0 ? least(heads, multiprocessors()) : multiprocessors();

@@ -94,10 +94,10 @@ constexpr int64_t attentionHeadBlocks(const AttentionWork &work) {
   return busy && blocks * attentionHeadSums(work) * 4 <= kAttentionCache ? blocks : 0;
 }
 /// Returns how many heads of keys have sums at once if blocks take turns: as many as the cache holds, but enough for
-/// two tiles of keys per multiprocessor. With fewer, blocks wait for heads to complete. 0 if all heads have fewer tiles:
-/// then by tiles is faster (bench/gpu/turn_times.py: 0.3 to 0.7 of the multiprocessors would be busy).
+/// two tiles of keys per multiprocessor. With fewer, blocks wait for heads to complete. 0 by heads, and if all heads
+/// have fewer tiles: then by tiles is faster (bench/gpu/turn_times.py: 0.3 to 0.7 of the multiprocessors would be busy).
 constexpr int64_t attentionTurnSlots(const AttentionWork &work) {
-  if (!isJointAttention(work))
+  if (!isJointAttention(work) || attentionHeadBlocks(work) > 0)
     return 0;
   constexpr int64_t kTiles = 2 * cuda::kMultiprocessors;
   int64_t heads = attentionKeyHeads(work), tiles = attentionKeyTiles(work);
@@ -120,12 +120,11 @@ constexpr int64_t attentionHeadSumsAt(int64_t queries) {
 
 /// Returns the GPU's workspace: that of a step, and what a joint backward pass needs.
 constexpr int64_t attentionWorkspaceOnCuda(const AttentionWork &work) {
-  int64_t begin = attentionHeadSumsAt(work.queries);
-  if (int64_t blocks = attentionHeadBlocks(work))
-    return begin + blocks * attentionHeadSums(work);
-  if (int64_t slots = attentionTurnSlots(work))
-    return begin + slots * attentionHeadSums(work) + attentionTurnCounters(work, slots);
-  return attentionStepWorkspaceOnCuda(work.queries);
+  int64_t blocks = attentionHeadBlocks(work), slots = attentionTurnSlots(work);
+  if (blocks + slots == 0)
+    return attentionStepWorkspaceOnCuda(work.queries);
+  return attentionHeadSumsAt(work.queries) + (blocks + slots) * attentionHeadSums(work) +
+         (slots > 0 ? attentionTurnCounters(work, slots) : 0);
 }
 
 } // namespace partita_rt

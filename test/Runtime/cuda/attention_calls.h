@@ -113,7 +113,7 @@ template <typename T> struct Call {
     for (int64_t slot = 0; done && slot < slots; ++slot) { // each tile of keys is computed once
       uint32_t finished;
       std::memcpy(&finished, sums.in() + floats + 1 + slot, sizeof(finished));
-      EXPECT_EQ(finished, ceilDiv(heads - slot, slots) * ceilDiv(a.keySequence, 128)) << slot;
+      EXPECT_EQ(finished, ceilDiv(heads - slot, slots) * attentionKeyTiles(work)) << slot;
     }
     return done && sums.marginsKept();
   }
