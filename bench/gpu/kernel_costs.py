@@ -201,7 +201,7 @@ def is_by_turns(launch):
 
 
 def items_of_turns(launch):
-    """Returns the Items of a joint backward pass by turns (Turns in attention_wgmma_joint.cuh): tiles of keys, alike in all heads;
+    """Returns the Items of a joint backward pass by turns (Turns in attention_joint.cuh): tiles of keys, alike in all heads;
     None by heads."""
     if not is_by_turns(launch):
         return None

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """How busy multiprocessors are while blocks take turns in attention's backward pass: an event model of
-attention_wgmma_joint.cuh, without a GPU.
+attention_joint.cuh, without a GPU.
 
     bench/gpu/turn_times.py HEADS KEYS QUERIES GROUPS DIM [--full]    # heads of keys; causal unless --full
 

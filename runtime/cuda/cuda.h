@@ -15,6 +15,15 @@ inline void checkCuda(cudaError_t error, const char *what) {
     fail("%s: %s", what, cudaGetErrorString(error));
 }
 
+/// Returns the number of the current device's multiprocessors.
+inline int64_t multiprocessors() {
+  int device = 0, count = 0;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  checkCuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
+            "cudaDeviceGetAttribute");
+  return count;
+}
+
 } // namespace partita_rt::cuda
 
 #endif // PARTITA_RT_CUDA_CUDA_H

@@ -111,6 +111,32 @@ template <bool kMarked> __device__ inline float kept(float weight) {
   return kMarked ? fmaxf(weight, 0.0f) : weight;
 }
 
+/// Rounds 16 columns of weights, laid out as C, to a left operand; those that are marked become 0.
+template <typename T, bool kMarked = false>
+__device__ inline void roundWeights(uint32_t (&rounded)[4], const float (&low)[4],
+                                    const float (&high)[4]) {
+  rounded[0] = roundPair<T>(kept<kMarked>(low[0]), kept<kMarked>(low[1]));
+  rounded[1] = roundPair<T>(kept<kMarked>(low[2]), kept<kMarked>(low[3]));
+  rounded[2] = roundPair<T>(kept<kMarked>(high[0]), kept<kMarked>(high[1]));
+  rounded[3] = roundPair<T>(kept<kMarked>(high[2]), kept<kMarked>(high[3]));
+}
+
+/// sums[i] += left[i] times 16 rows of D elements of a tile. b: the first row + laneOfA.
+template <int D, int kTilesA, typename T>
+__device__ inline void addRounded(float (&sums)[kTilesA][D / 8][4],
+                                  const uint32_t (&left)[kTilesA][4], const T *b) {
+#pragma unroll
+  for (int d = 0; d < D; d += 16) {
+    uint32_t right[4];
+    loadTransposed(right, b + d);
+#pragma unroll
+    for (int i = 0; i < kTilesA; ++i) {
+      multiplyAdd<T>(sums[i][d / 8], left[i], right[0], right[1]);
+      multiplyAdd<T>(sums[i][d / 8 + 1], left[i], right[2], right[3]);
+    }
+  }
+}
+
 /// sums[i][j] += W_i times the tile b: W is kRowsB columns of weights in registers, laid out as C
 /// and rounded to T here, 0 if they are marked; b has kRowsB rows and D columns. b: tile + laneOfA.
 template <int kTilesA, int kRowsB, int D, bool kMarked = false, typename T>
@@ -120,23 +146,9 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
   for (int j = 0; j < kRowsB; j += 16) {
     uint32_t left[kTilesA][4];
 #pragma unroll
-    for (int i = 0; i < kTilesA; ++i) {
-      const float (&low)[4] = weights[i][j / 8], (&high)[4] = weights[i][j / 8 + 1];
-      left[i][0] = roundPair<T>(kept<kMarked>(low[0]), kept<kMarked>(low[1]));
-      left[i][1] = roundPair<T>(kept<kMarked>(low[2]), kept<kMarked>(low[3]));
-      left[i][2] = roundPair<T>(kept<kMarked>(high[0]), kept<kMarked>(high[1]));
-      left[i][3] = roundPair<T>(kept<kMarked>(high[2]), kept<kMarked>(high[3]));
-    }
-#pragma unroll
-    for (int d = 0; d < D; d += 16) {
-      uint32_t right[4];
-      loadTransposed(right, b + j * kMmaPitch<D> + d);
-#pragma unroll
-      for (int i = 0; i < kTilesA; ++i) {
-        multiplyAdd<T>(sums[i][d / 8], left[i], right[0], right[1]);
-        multiplyAdd<T>(sums[i][d / 8 + 1], left[i], right[2], right[3]);
-      }
-    }
+    for (int i = 0; i < kTilesA; ++i)
+      roundWeights<T, kMarked>(left[i], weights[i][j / 8], weights[i][j / 8 + 1]);
+    addRounded<D>(sums, left, b + j * kMmaPitch<D>);
   }
 }
 

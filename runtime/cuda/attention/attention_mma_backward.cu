@@ -15,12 +15,7 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Fragments of 16 keys per warp, and queries at a time: the sums for 32 keys of wider heads do not
-/// fit into registers.
-template <int D> constexpr int kKeyTiles = D <= 64 ? 2 : 1;
-template <int D> constexpr int kKeysOfBlock = kMmaWarps * 16 * kKeyTiles<D>;
-template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
-/// Likewise for dQ.
+/// Fragments of 16 queries per warp, and keys at a time, for dQ.
 constexpr int kQueryTiles = 2, kQueriesOfBlock = kMmaWarps * 16 * kQueryTiles;
 template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
 
@@ -51,32 +46,6 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(PreparedBackward<T
   call.delta[row] = sum;
   call.logSumExp2[row] = inBase2(call.logSumExp[row]);
 }
-
-/// A thread's scalars of a tile of queries, on their way into shared memory: logSumExp2 of row threadIdx.x, or delta
-/// of row threadIdx.x - kRows; kBias: and the row's base. After the sequence logSumExp2 is +inf.
-template <int kRows, bool kBias> struct QueryNumbers {
-  float number = 0.0f, base = 0.0f;
-
-  template <typename T, bool kStep>
-  __device__ void load(const PreparedBackward<T, kStep> &call, int64_t b, const QueryTile &tile) {
-    int thread = int(threadIdx.x), at = tile.query + thread % kRows;
-    bool inside = thread < 2 * kRows && at < call.shape.sequence;
-    int64_t row = inside ? call.rowOf(b, tile.head, at) : 0;
-    if (thread < kRows)
-      number = inside ? call.template shiftOf<kBias>(row) : -Largest::kNone;
-    else
-      number = inside ? call.delta[row] : 0.0f;
-    if constexpr (kBias)
-      base = inside && call.bias ? call.base[row] : 0.0f;
-  }
-  __device__ void keep(float (&numbers)[2 + kBias][kRows]) const {
-    int thread = int(threadIdx.x);
-    if (thread < 2 * kRows)
-      numbers[thread / kRows][thread % kRows] = number;
-    if (kBias && thread < kRows)
-      numbers[1 + kBias][thread] = base;
-  }
-};
 
 /// The copies of the tiles of queries streamed past a tile of keys: Q has two buffers, dO one.
 template <typename T, int D, bool kStep> struct QueryCopies {
@@ -135,42 +104,6 @@ private:
   }
 };
 
-/// Starts the copies of a tile of keys and values.
-template <int kKeys, int D, typename T, bool kStep>
-__device__ inline void startKeysAndValues(const PreparedBackward<T, kStep> &call, T *keys,
-                                          T *values, int key) {
-  const AttentionShape &shape = call.shape;
-  int64_t kv = blockIdx.y, b = blockIdx.z;
-  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, int(shape.keySequence), int(shape.headDim),
-                     call.kPacks);
-  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, int(shape.keySequence),
-                     int(shape.valueDim), call.vPacks);
-}
-
-/// Scales and stores the rows of dk and dv of a warp's keys, from `first` on. `dropScale`: of dv, for dropout;
-/// `ownKeys`, `ownValues`: room for them.
-template <int D, typename T, bool kStep, int kTiles>
-__device__ inline void storeKeyGradients(const PreparedBackward<T, kStep> &call,
-                                         float (&dk)[kTiles][D / 8][4],
-                                         float (&dv)[kTiles][D / 8][4], float dropScale, T *ownKeys,
-                                         T *ownValues, int first) {
-  scaleBy(dk, call.shape.scale);
-  if (dropScale != 1.0f)
-    scaleBy(dv, dropScale);
-  int64_t kv = blockIdx.y, b = blockIdx.z;
-  int keys = int(call.shape.keySequence);
-  int headDim = int(call.shape.headDim), valueDim = int(call.shape.valueDim);
-  if constexpr (kStep) {
-    storeFloatsOfC(headOf(call.dk, b, kv), dk, first, keys, headDim, call.addToKeys);
-    storeFloatsOfC(headOf(call.dv, b, kv), dv, first, keys, valueDim, call.addToKeys);
-  } else {
-    storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, headDim,
-                            call.dkPacks);
-    storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, keys, valueDim,
-                            call.dvPacks);
-  }
-}
-
 /// Computes dk and dv of a tile of keys (x) of a key head (y).
 template <typename T, int D, Extra kExtra, bool kStep>
 __global__ void __launch_bounds__(kMmaThreads)
@@ -198,7 +131,7 @@ __global__ void __launch_bounds__(kMmaThreads)
     return;
   QueryCopies<T, D, kStep> copies{call, douts, queries};
   QueryNumbers<kQueries, kBias> coming;
-  startKeysAndValues<kKeys, D>(call, keys, values, key);
+  startKeysAndValues<kKeys, D>(call, keys, values, b, kv, key);
   if (tiles.has(0, tile)) {
     copies.startQueries(tile, 0);
     copies.startDouts(tile);
@@ -256,9 +189,9 @@ __global__ void __launch_bounds__(kMmaThreads)
 
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
-  storeKeyGradients<D>(call, dk, dv, drops.scale, ownKeys, ownValues, first);
+  storeKeyGradients<D>(call, dk, dv, drops.scale, ownKeys, ownValues, b, kv, first);
   if (!kStep && call.sums) // for all of the block
-    storeKeySums<kMmaWarps>(call, dk, dv, reinterpret_cast<float *>(douts), b, blockIdx.y, key);
+    storeKeySums<kMmaWarps>(call, dk, dv, reinterpret_cast<float *>(douts), b, kv, key);
 }
 
 /// Turns dP into dS = P (dP - delta) where P = 2^(factor * score - shift): rows are queries. One by one,

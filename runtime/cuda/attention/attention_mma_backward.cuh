@@ -180,6 +180,85 @@ __device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor)
         each *= factor;
 }
 
+template <int kTiles, int kColumns>
+__device__ inline void clear(float (&sums)[kTiles][kColumns][4]) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (float &each : sums[t][j])
+        each = 0.0f;
+}
+
+// Tiles of keys of a block of mma.sync.
+
+/// Fragments of 16 keys per warp, and queries at a time: the sums for 32 keys of wider heads do not
+/// fit into registers.
+template <int D> constexpr int kKeyTiles = D <= 64 ? 2 : 1;
+template <int D> constexpr int kKeysOfBlock = kMmaWarps * 16 * kKeyTiles<D>;
+template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
+
+/// A thread's scalars of a tile of queries, on their way into shared memory: logSumExp2 of row threadIdx.x, or delta
+/// of row threadIdx.x - kRows; kBias: and the row's base. After the sequence logSumExp2 is +inf.
+template <int kRows, bool kBias> struct QueryNumbers {
+  float number = 0.0f, base = 0.0f;
+
+  template <typename T, bool kStep>
+  __device__ void load(const PreparedBackward<T, kStep> &call, int64_t b, const QueryTile &tile) {
+    int thread = int(threadIdx.x), at = tile.query + thread % kRows;
+    bool inside = thread < 2 * kRows && at < call.shape.sequence;
+    int64_t row = inside ? call.rowOf(b, tile.head, at) : 0;
+    if (thread < kRows)
+      number = inside ? call.template shiftOf<kBias>(row) : -Largest::kNone;
+    else
+      number = inside ? call.delta[row] : 0.0f;
+    if constexpr (kBias)
+      base = inside && call.bias ? call.base[row] : 0.0f;
+  }
+  __device__ void keep(float (&numbers)[2 + kBias][kRows]) const {
+    int thread = int(threadIdx.x);
+    if (thread < 2 * kRows)
+      numbers[thread / kRows][thread % kRows] = number;
+    if (kBias && thread < kRows)
+      numbers[1 + kBias][thread] = base;
+  }
+};
+
+/// Starts the copies of a tile of keys and values.
+template <int kKeys, int D, typename T, bool kStep>
+__device__ inline void startKeysAndValues(const PreparedBackward<T, kStep> &call, T *keys,
+                                          T *values, int64_t b, int64_t kv, int key) {
+  const AttentionShape &shape = call.shape;
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, int(shape.keySequence), int(shape.headDim),
+                     call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, int(shape.keySequence),
+                     int(shape.valueDim), call.vPacks);
+}
+
+/// Scales and stores the rows of dk and dv of a warp's keys, from `first` on. `dropScale`: of dv, for dropout;
+/// `ownKeys`, `ownValues`: room for them.
+template <int D, typename T, bool kStep, int kTiles>
+__device__ inline void storeKeyGradients(const PreparedBackward<T, kStep> &call,
+                                         float (&dk)[kTiles][D / 8][4],
+                                         float (&dv)[kTiles][D / 8][4], float dropScale, T *ownKeys,
+                                         T *ownValues, int64_t b, int64_t kv, int first) {
+  scaleBy(dk, call.shape.scale);
+  if (dropScale != 1.0f)
+    scaleBy(dv, dropScale);
+  int keys = int(call.shape.keySequence);
+  int headDim = int(call.shape.headDim), valueDim = int(call.shape.valueDim);
+  if constexpr (kStep) {
+    storeFloatsOfC(headOf(call.dk, b, kv), dk, first, keys, headDim, call.addToKeys);
+    storeFloatsOfC(headOf(call.dv, b, kv), dv, first, keys, valueDim, call.addToKeys);
+  } else {
+    storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, keys, headDim,
+                            call.dkPacks);
+    storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, keys, valueDim,
+                            call.dvPacks);
+  }
+}
+
 } // namespace partita_rt::cuda
 
 #endif // PARTITA_RT_CUDA_ATTENTION_ATTENTION_MMA_BACKWARD_CUH

@@ -33,15 +33,6 @@ template <typename... Heads> bool onWarpGroups(const AttentionShape &shape, cons
 #endif
 }
 
-/// Returns the number of the current device's multiprocessors.
-inline int64_t multiprocessors() {
-  int device = 0, count = 0;
-  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
-  checkCuda(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-            "cudaDeviceGetAttribute");
-  return count;
-}
-
 #if defined(PARTITA_RT_WGMMA)
 
 /// Threads of a warp group, and rows of its matmuls.

@@ -77,7 +77,7 @@ template <typename T, typename Plan> struct QuerySums {
   __device__ void load(const float *sums) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
-      float4 sum = loadRecent(sums + 4 * j * Plan::kThreads);
+      float4 sum = loadFourRecent(sums + 4 * j * Plan::kThreads);
       terms[0][j][0] += sum.x;
       terms[0][j][1] += sum.y;
       terms[0][j][2] += sum.z;
@@ -121,42 +121,6 @@ template <typename T, typename Plan> struct QuerySums {
     storePartialSums<D, kWarps, 16>(partials, pitch, space, b, query, count, D);
   }
 };
-
-template <int N> __device__ inline void clear(float (&sums)[N][4]) {
-#pragma unroll
-  for (auto &each : sums)
-#pragma unroll
-    for (float &sum : each)
-      sum = 0.0f;
-}
-
-/// Writes zeros to the dq of queries that see none of the head's keys, and to their partial sums.
-template <typename Plan, bool kDocuments, typename T>
-__device__ void clearUnseen(const PreparedBackward<T> &call, const Place<Plan, kDocuments> &place) {
-  int64_t b = place.batch;
-  Sight<int, kDocuments> sight(call.shape, b);
-  for (int query = 0; query < sight.queries; query += Plan::kQueries) {
-    int first = sight.first(query), last = min(query + Plan::kQueries, sight.queries) - 1;
-    if (first < sight.keys && sight.end(last) > first / Plan::kKeys * Plan::kKeys)
-      continue;
-    constexpr int kPacks = Plan::kDim / kPack;
-    int rows = last + 1 - query;
-    for (int i = int(threadIdx.x); i < rows * kPacks * int(call.shape.groups);
-         i += Plan::kThreads) {
-      int64_t head = place.keyHead * call.shape.groups + i / (rows * kPacks);
-      T *row = headOf(call.dq, b, head).row(query + i / kPacks % rows);
-      *reinterpret_cast<uint4 *>(row + i % kPacks * kPack) = uint4{};
-    }
-    if (!call.sums)
-      continue;
-    int width = int(call.shape.groups) * Plan::kDim;
-    int parts = int(ceilDiv(rows, kAttentionSumRows));
-    int64_t part = b * ceilDiv(call.shape.sequence, kAttentionSumRows) + query / kAttentionSumRows;
-    for (int i = int(threadIdx.x); i < parts * width; i += Plan::kThreads)
-      call.sums.data[(part + i / width) * call.sums.columns + int64_t(place.keyHead) * width +
-                     i % width] = 0.0f;
-  }
-}
 
 /// What a block's threads have of its current place.
 template <typename T, typename Plan, Extra kExtra> struct JointStep {
@@ -237,20 +201,14 @@ finishKeys(const PreparedBackward<T> &call, const JointStep<T, Plan, kExtra> &at
   if (call.sums)
     storeKeySums<Plan::kThreads / kWarp, /*kZeros=*/true>(
         call, dk, dv, reinterpret_cast<float *>(at.ds), at.b, kv, at.place.key);
-  clear(dk[0]);
-  clear(dv[0]);
-}
-
-__global__ void clearCounters(uint32_t *counters, int count) {
-  int i = int(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < count)
-    counters[i] = 0;
+  clear(dk);
+  clear(dv);
 }
 
 /// Computes all gradients. sums: attentionHeadSums floats for each slot.
 template <typename T, typename Plan, Extra kExtra, bool kTurns>
 __global__ void __launch_bounds__(Plan::kThreads, 1)
-    jointGradients(PreparedBackward<T> call, float *sums, Turns<kTurns> turns,
+    jointGradients(PreparedBackward<T> call, float *sums, GroupTurns<kTurns> turns,
                    const __grid_constant__ BackwardMaps maps, Extents all) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ uint64_t barriers[2 * Arrivals::kBuffers]; // of queries, and of keys
@@ -341,7 +299,7 @@ __global__ void __launch_bounds__(Plan::kThreads, 1)
 
 template <typename T, bool kTurns>
 void launch(const Stream &stream, const PreparedBackward<T> &call, float *sums,
-            const Turns<kTurns> &turns, int64_t blocks) {
+            const GroupTurns<kTurns> &turns, int64_t blocks) {
   auto withPlan = [&](auto plan) {
     using Plan = decltype(plan);
     withExtra<false>(call.shape, /*bias=*/false, [&](auto extra) {
@@ -360,13 +318,10 @@ template <typename T>
 void launchByTurns(const Stream &stream, const PreparedBackward<T> &call, float *sums,
                    int64_t slots, int64_t blocks) {
   AttentionWork work = attentionWork(call.shape, kDTypeOf<T>);
-  int64_t heads = attentionKeyHeads(work), counters = attentionTurnCounters(work, slots);
-  Turns<true> turns{reinterpret_cast<uint32_t *>(sums + slots * attentionHeadSums(work)),
-                    int(slots), int(slots == heads ? heads : most(1, slots / 2))};
-  PARTITA_RT_LAUNCH(clearCounters, gridOf(ceilDiv(counters, 256)), 256, 0, stream, turns.counters,
-                    int(counters));
+  auto turns = beginTurns<kGroupThreads>(stream, work, sums, slots);
   prepareBackward(stream, call);
-  launch(stream, call, sums, turns, least(blocks, heads * attentionKeyTiles(work)));
+  launch(stream, call, sums, turns,
+         least(blocks, attentionKeyHeads(work) * attentionKeyTiles(work)));
 }
 
 } // namespace
@@ -385,7 +340,7 @@ bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands
   if (slots > 0)
     launchByTurns(stream, call, sums, slots, blocks);
   else
-    launch(stream, call, sums, Turns<false>(), blocks);
+    launch(stream, call, sums, GroupTurns<false>(), blocks);
 #endif
   return true;
 }
