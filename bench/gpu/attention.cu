@@ -73,12 +73,11 @@ template <typename T> struct Call {
     attentionBackward(stream, ofQ(dq.data), ofK(dk.data), ofK(dv.data), workspace.data,
                       ofQ(in(dout)), ofQ(in(out)), lse.data, ofQ(in(q)), ofK(in(k)), ofK(in(v)), a);
   }
-  /// The two launches that `backward` replaces by one where a call has enough heads. Returns false if there
-  /// are none for this GPU.
-  bool backwardByTiles() {
-    return attentionBackwardByTiles<T>(stream, {ofQ(dq.data), ofK(dk.data), ofK(dv.data),
-                                                workspace.data, ofQ(in(dout)), ofQ(in(out)),
-                                                lse.data, ofQ(in(q)), ofK(in(k)), ofK(in(v)), a});
+  /// Calls one form of the backward pass; false: this GPU has none.
+  template <typename Form> bool backwardBy(Form form) {
+    return form(stream, MmaBackward<T>{ofQ(dq.data), ofK(dk.data), ofK(dv.data), workspace.data,
+                                       ofQ(in(dout)), ofQ(in(out)), lse.data, ofQ(in(q)),
+                                       ofK(in(k)), ofK(in(v)), a});
   }
 };
 
@@ -162,12 +161,25 @@ void measure(const char *name, const AttentionShape &shape, FusedAttention *fuse
   printf("%-24s %-5s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name,
          fused ? "cuDNN" : "own", forward, work / forward, backward, 2.5 * work / backward);
   AttentionWork kind = attentionWork(shape, DType::BFloat16);
-  bool isJoint = attentionHeadBlocks(kind) + attentionTurnSlots(kind) > 0;
-  if (fused || !isJoint || !call.backwardByTiles())
+  if (fused || attentionHeadBlocks(kind) + attentionTurnSlots(kind) == 0)
     return;
-  double byTiles = milliseconds([&] { call.backwardByTiles(); });
-  printf("%-24s %-5s %40s backward %8.3f ms %6.1f TFLOP/s\n", name, "own",
-         "in two launches, by tiles:", byTiles, 2.5 * work / byTiles);
+  // The forms that others replace here, on any GPU since sm_80.
+  auto measureForm = [&](const char *form, auto run) {
+    if (!call.backwardBy(run))
+      return;
+    double time = milliseconds([&] { call.backwardBy(run); });
+    printf("%-24s %-5s %40s backward %8.3f ms %6.1f TFLOP/s\n", name, "own", form, time,
+           2.5 * work / time);
+  };
+  measureForm("in two launches, by tiles:", [](const Stream &stream, const auto &operands) {
+    return attentionBackwardWgmmaByTiles(stream, operands);
+  });
+  measureForm("by mma.sync:", [](const Stream &stream, const auto &operands) {
+    return attentionBackwardMma(stream, operands), true;
+  });
+  measureForm("by mma.sync, by tiles:", [](const Stream &stream, const auto &operands) {
+    return attentionBackwardMmaByTiles(stream, operands), true;
+  });
 }
 
 } // namespace

@@ -2,18 +2,30 @@
 """How busy multiprocessors are while blocks take turns in attention's backward pass: an event model of
 attention_joint.cuh, without a GPU.
 
-    bench/gpu/turn_times.py HEADS KEYS QUERIES GROUPS DIM [--full]    # heads of keys; causal unless --full
+    bench/gpu/turn_times.py HEADS KEYS QUERIES GROUPS DIM [--full] [--mma BLOCKS]    # heads of keys; causal unless --full
 
-A block computes a tile of keys, step by step, a tile of queries each. A step takes one unit of time. After a quarter of it, it needs
-what the item of the tile of keys before has added to its tile of queries, and others see its own a third of a step after its end.
-Both are guesses: no GPU has been measured.
+A block computes a tile of keys, step by step, a tile of queries each. A step takes one unit of time. After a part of it, it needs what
+the item of the tile of keys before has added to its tile of queries, and others see its own some time after its end: see Form, by warp
+groups or, with --mma, by mma.sync with as many blocks at once. Both are guesses: no GPU has been measured.
 """
 
+import argparse
+import collections
 import heapq
 import sys
 
-NEEDS, SEEN = 0.25, 1 / 3  # steps
 MULTIPROCESSORS, KEYS_OF_TILE = 132, 128
+# Rows: queries of a tile. When a step needs others' terms, from its beginning, and others see its own, from its end, in steps.
+Form = collections.namedtuple("Form", "keys rows needs seen")
+
+
+def by_groups(dim):
+    return Form(KEYS_OF_TILE, 128 if dim == 64 else 64, 0.25, 1 / 3)
+
+
+def by_mma(dim):
+    """Terms are announced when the next step needs others' (attention_mma_joint_backward.cu), after the scores of its first part."""
+    return Form(128, 64, 0.4, 0.5) if dim == 64 else Form(64, 64, 0.7, 0.8)
 
 
 def items_in_order(heads, tiles, together):
@@ -24,27 +36,28 @@ def items_in_order(heads, tiles, together):
                 yield head, tile
 
 
-def places_of(tile, queries, keys, rows, groups, causal):
+def places_of(tile, queries, keys, form, groups, causal):
     """Returns the tiles of queries, per head of the group, that pass a tile of keys, in their order."""
-    first = max(0, tile * KEYS_OF_TILE - (keys - queries)) // rows if causal else 0
-    return [(query, head) for query in reversed(range(first, -(-queries // rows))) for head in reversed(range(groups))]
+    first = max(0, tile * form.keys - (keys - queries)) // form.rows if causal else 0
+    return [(query, head) for query in reversed(range(first, -(-queries // form.rows))) for head in reversed(range(groups))]
 
 
-def busy(heads, keys, queries, groups, dim, slots, together, causal=True, blocks=MULTIPROCESSORS):
+def busy(heads, keys, queries, groups, dim, slots, together, causal=True, blocks=MULTIPROCESSORS, form=None):
     """Returns the part of all blocks' time in which they compute. heads: of keys."""
-    rows, tiles = (128 if dim == 64 else 64), -(-keys // KEYS_OF_TILE)
+    form = form or by_groups(dim)
+    tiles = -(-keys // form.keys)
     free = [(0.0, block) for block in range(min(blocks, heads * tiles))]
     added, done, steps, last = [{} for _ in range(heads)], [0.0] * heads, 0, 0.0
     for head, tile in items_in_order(heads, tiles, together):
         time, block = heapq.heappop(free)
         slot_is_free = done[head - slots] if head >= slots else 0.0
         seen = {}
-        for place in places_of(tile, queries, keys, rows, groups, causal):
-            time = max(time, added[head].get(place, slot_is_free) - NEEDS) + 1
-            seen[place] = time + SEEN
+        for place in places_of(tile, queries, keys, form, groups, causal):
+            time = max(time, added[head].get(place, slot_is_free) - form.needs) + 1
+            seen[place] = time + form.seen
             steps += 1
         added[head].update(seen)
-        done[head] = max(done[head], time + SEEN)
+        done[head] = max(done[head], time + form.seen)
         last = max(last, time)
         heapq.heappush(free, (time, block))
     return steps / (blocks * last)
@@ -61,14 +74,21 @@ def slots_of(heads, keys, queries, groups, dim):
 
 
 def main():
-    numbers = [each for each in sys.argv[1:] if each.isdigit()]
-    if len(numbers) != 5 or len(sys.argv) - 1 - len(numbers) != ("--full" in sys.argv):
-        sys.exit(__doc__.strip())
-    shape = [int(each) for each in numbers]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("heads", "keys", "queries", "groups", "dim"):
+        parser.add_argument(name, type=int)
+    parser.add_argument("--full", action="store_true", help="not causal")
+    parser.add_argument("--mma", type=int, metavar="BLOCKS", help="by mma.sync, with so many blocks at once")
+    arguments = parser.parse_args()
+    shape = arguments.heads, arguments.keys, arguments.queries, arguments.groups, arguments.dim
+    if min(*shape, 1 if arguments.mma is None else arguments.mma) < 1:
+        parser.error("numbers must be above 0")
     slots, together = slots_of(*shape)
     if not slots:
         sys.exit("fewer than two tiles of keys for each multiprocessor: by tiles")
-    print(f"{slots} slots, {together} heads together: {busy(*shape, slots, together, '--full' not in sys.argv):.2f} busy")
+    form, blocks = (by_mma(arguments.dim), arguments.mma) if arguments.mma else (by_groups(arguments.dim), MULTIPROCESSORS)
+    part = busy(*shape, slots, together, not arguments.full, blocks, form)
+    print(f"{slots} slots, {together} heads together: {part:.2f} busy")
 
 
 if __name__ == "__main__":

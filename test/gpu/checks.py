@@ -37,9 +37,9 @@ def unit(pack, table):
 SANITIZED = [
     ("memcheck kernels", ["Norm/0.*", "Movement/0.*", "Embedding.*", "Softmax.*", "Scalars.*", "Updates.*", "CudaClassifier/2.*",
                           "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.*", "Int4Chunks.*", "Int8Blocks.*"]),
-    ("memcheck attention", ["Documents.*", "AttentionOnTensorCores/1.*", "AttentionByWarpGroups/1.*", "AttentionSums*"]),
+    ("memcheck attention", ["Documents.*", "AttentionOnTensorCores/1.*", "JointAttentionOnTensorCores/1.B*", "AttentionByWarpGroups/1.*", "AttentionSums*"]),
     ("racecheck kernels", ["Norm/0.*", "Rows/0.*", "Rows/2.*", "Updates.*", "CudaFp8.Quantizes*", "ReplicaHash.*", "OneBitOnGpu.Sums*"]),
-    ("racecheck attention", ["AttentionOnTensorCores/0.*", "AttentionByWarpGroups/0.*", "AttentionSums*"])]
+    ("racecheck attention", ["AttentionOnTensorCores/0.*", "JointAttentionOnTensorCores/0.B*", "AttentionByWarpGroups/0.*", "AttentionSums*"])]
 
 
 def missing(patterns, output):

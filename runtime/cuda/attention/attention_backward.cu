@@ -11,7 +11,7 @@
 // queries of all heads that share them; one splits the queries and computes dQ; and one, if
 // requested, splits the elements of dbias and loops over all that repeat them. Every sum stays in
 // registers and has one order; scores are computed twice (three times with dbias). Shapes as in
-// attention_forward.cu. workspace: delta and the base of every query.
+// attention_forward.cu. workspace: delta and the base of every query; joint passes have more (workspaces.h).
 
 #include "partita_rt/cuda/kernels.h"
 

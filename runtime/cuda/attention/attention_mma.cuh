@@ -437,8 +437,19 @@ template <typename T, bool kStep = false> struct MmaBackward {
   bool addToQueries = false, addToKeys = false; ///< of a step: to dq; to dk and dv
   PartialSums sums = {};                        ///< of rows; not of a step
 };
+/// By mma.sync: jointly where attentionMmaSlots (workspaces.h) says so and attentionBackwardMmaJoint can, by tiles
+/// elsewhere.
 template <typename T>
 void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
+/// In two launches (attention_mma_backward.cu).
+template <typename T>
+void attentionBackwardMmaByTiles(const Stream &stream, const MmaBackward<T> &operands);
+/// In one launch of at most `blocks` blocks that take turns (attention_mma_joint_backward.cu). sums: attentionHeadSums
+/// floats for each of `slots` slots, then attentionTurnCounters. Returns false, without doing anything, if
+/// !isJointAttention (workspaces.h), with a bias, and if dq is not in packs.
+template <typename T>
+bool attentionBackwardMmaJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
+                               int64_t slots, int64_t blocks);
 /// `prepares`: what the workspace has of these queries, before all other runs of keys.
 template <typename T>
 void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &operands,
@@ -449,13 +460,13 @@ template <typename T>
 bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands);
 /// In two launches (attention_wgmma_backward.cu).
 template <typename T>
-bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operands);
+bool attentionBackwardWgmmaByTiles(const Stream &stream, const MmaBackward<T> &operands);
 /// In one launch of at most `blocks` blocks (attention_wgmma_joint_backward.cu), by turns, with `slots` slots of
 /// attentionHeadSums floats and attentionTurnCounters behind them; with none by heads, with a slot for each block.
 /// Also returns false where !isJointAttention (workspaces.h).
 template <typename T>
-bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
-                            int64_t slots, int64_t blocks);
+bool attentionBackwardWgmmaJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
+                                 int64_t slots, int64_t blocks);
 
 } // namespace partita_rt::cuda
 

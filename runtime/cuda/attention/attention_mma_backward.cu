@@ -1,5 +1,5 @@
-// Attention backward on tensor cores, for 16-bit heads. Formulas and shapes as in
-// attention_backward.cu. Three launches, no atomics: delta per query, dK and dV by
+// Attention backward on tensor cores, for 16-bit heads, by tiles: where attention_mma_joint_backward.cu does not
+// compute a call. Formulas and shapes as in attention_backward.cu. Three launches, two of them with all matmuls, no atomics: delta per query, dK and dV by
 // tiles of keys, dQ by tiles of queries; the last two both compute scores and dP.
 //
 // dK and dV: rows of fragments are keys, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T are
@@ -10,6 +10,8 @@
 // matmuls that sum over them.
 
 #include "cuda/attention/attention_mma_backward.cuh"
+#include "cuda/attention/fused_attention.h"
+#include "cuda/cuda.h"
 
 namespace partita_rt::cuda {
 
@@ -374,8 +376,20 @@ static void backwardOnTensorCores(const Stream &stream, const MmaBackward<T, kSt
 }
 
 template <typename T>
-void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+void attentionBackwardMmaByTiles(const Stream &stream, const MmaBackward<T> &operands) {
   backwardOnTensorCores(stream, operands, /*prepares=*/true);
+}
+
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+  AttentionWork work = attentionWork(operands.shape, kDTypeOf<T>);
+  int64_t slots = attentionMmaSlots(work);
+  if (attentionBy() != AttentionBy::Tiles && slots > 0 &&
+      attentionBackwardMmaJoint(stream, operands,
+                                operands.workspace + attentionHeadSumsAt(work.queries), slots,
+                                2 * multiprocessors()))
+    return;
+  attentionBackwardMmaByTiles(stream, operands);
 }
 
 template <typename T>
@@ -387,6 +401,7 @@ void attentionStepBackwardMma(const Stream &stream, const MmaBackward<T, true> &
 #define ATTENTION_BACKWARD_MMA(T)                                                                  \
   template void prepareBackward(const Stream &, const PreparedBackward<T> &);                      \
   template void attentionBackwardMma(const Stream &, const MmaBackward<T> &);                      \
+  template void attentionBackwardMmaByTiles(const Stream &, const MmaBackward<T> &);               \
   template void attentionStepBackwardMma(const Stream &, const MmaBackward<T, true> &, bool);
 ATTENTION_BACKWARD_MMA(Half)
 ATTENTION_BACKWARD_MMA(BFloat16)

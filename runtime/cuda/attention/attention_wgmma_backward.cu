@@ -304,7 +304,7 @@ void launch(const Stream &stream, const PreparedBackward<T> &call) {
 #endif
 
 template <typename T>
-bool attentionBackwardByTiles(const Stream &stream, const MmaBackward<T> &operands) {
+bool attentionBackwardWgmmaByTiles(const Stream &stream, const MmaBackward<T> &operands) {
   const AttentionShape &shape = operands.shape;
   if (!onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.out,
                     operands.q, operands.k, operands.v))
@@ -328,14 +328,14 @@ bool attentionBackwardWgmma(const Stream &stream, const MmaBackward<T> &operands
   if (attentionBy() != AttentionBy::Tiles && heads + slots > 0) {
     float *sums = operands.workspace + attentionHeadSumsAt(work.queries);
     int64_t blocks = heads > 0 ? least(heads, multiprocessors()) : multiprocessors();
-    if (attentionBackwardJoint(stream, operands, sums, slots, blocks))
+    if (attentionBackwardWgmmaJoint(stream, operands, sums, slots, blocks))
       return true;
   }
-  return attentionBackwardByTiles(stream, operands);
+  return attentionBackwardWgmmaByTiles(stream, operands);
 }
 
-template bool attentionBackwardByTiles(const Stream &, const MmaBackward<Half> &);
-template bool attentionBackwardByTiles(const Stream &, const MmaBackward<BFloat16> &);
+template bool attentionBackwardWgmmaByTiles(const Stream &, const MmaBackward<Half> &);
+template bool attentionBackwardWgmmaByTiles(const Stream &, const MmaBackward<BFloat16> &);
 template bool attentionBackwardWgmma(const Stream &, const MmaBackward<Half> &);
 template bool attentionBackwardWgmma(const Stream &, const MmaBackward<BFloat16> &);
 

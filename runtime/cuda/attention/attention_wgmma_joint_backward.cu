@@ -328,8 +328,8 @@ void launchByTurns(const Stream &stream, const PreparedBackward<T> &call, float 
 #endif
 
 template <typename T>
-bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
-                            int64_t slots, int64_t blocks) {
+bool attentionBackwardWgmmaJoint(const Stream &stream, const MmaBackward<T> &operands, float *sums,
+                                 int64_t slots, int64_t blocks) {
   const AttentionShape &shape = operands.shape;
   if (!isJointAttention(attentionWork(shape, kDTypeOf<T>)) ||
       !onWarpGroups(shape, operands.dq, operands.dk, operands.dv, operands.dout, operands.out,
@@ -345,9 +345,9 @@ bool attentionBackwardJoint(const Stream &stream, const MmaBackward<T> &operands
   return true;
 }
 
-template bool attentionBackwardJoint(const Stream &, const MmaBackward<Half> &, float *, int64_t,
-                                     int64_t);
-template bool attentionBackwardJoint(const Stream &, const MmaBackward<BFloat16> &, float *,
-                                     int64_t, int64_t);
+template bool attentionBackwardWgmmaJoint(const Stream &, const MmaBackward<Half> &, float *,
+                                          int64_t, int64_t);
+template bool attentionBackwardWgmmaJoint(const Stream &, const MmaBackward<BFloat16> &, float *,
+                                          int64_t, int64_t);
 
 } // namespace partita_rt::cuda

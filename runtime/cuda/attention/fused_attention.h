@@ -22,7 +22,7 @@
 namespace partita_rt::cuda {
 
 /// PARTITA_RT_ATTENTION: own kernels (the default); own kernels, but the backward pass never jointly
-/// (attentionBackwardByTiles); cuDNN's where supported; cuDNN's and an error where not supported; or
+/// (attentionBackwardWgmmaByTiles); cuDNN's where supported; cuDNN's and an error where not supported; or
 /// cuDNN's where supported, also those that are not deterministic.
 enum class AttentionBy : uint8_t { Own, Tiles, Auto, Cudnn, Nondeterministic };
 /// Throws Error if the variable is none of "own", "tiles", "auto", "cudnn", "nondeterministic".

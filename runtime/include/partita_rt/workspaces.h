@@ -46,13 +46,14 @@ constexpr int kMultiprocessors = 132;
 /// the base of each query (batch * heads * sequence).
 constexpr int64_t attentionStepWorkspaceOnCuda(int64_t queries) { return 2 * queries; }
 
-// A GPU's joint backward pass (attention_wgmma_joint_backward.cu): all gradients in one launch, with sums of dq in
+// A GPU's joint backward pass (attention_*_joint_backward.cu): all gradients in one launch, with sums of dq in
 // the workspace.
 
 /// Bytes of L2 cache in which the sums of dq should stay.
 constexpr int64_t kAttentionCache = int64_t(40) << 20;
-/// The keys of a tile.
+/// The keys of a tile, by warp groups and by mma.sync.
 constexpr int64_t kAttentionTileKeys = 128;
+constexpr int64_t attentionMmaTileKeys(int64_t headDim) { return headDim == 64 ? 128 : 64; }
 
 /// The heads of keys, and their tiles of keys.
 constexpr int64_t attentionKeyHeads(const AttentionWork &work) {
@@ -61,7 +62,7 @@ constexpr int64_t attentionKeyHeads(const AttentionWork &work) {
 constexpr int64_t attentionKeyTiles(const AttentionWork &work) {
   return (work.keySequence + kAttentionTileKeys - 1) / kAttentionTileKeys;
 }
-/// The queries of a tile, and the tiles of a head.
+/// The queries of a tile, by warp groups, and the tiles of a head; mma.sync has 64.
 constexpr int64_t attentionTileQueries(int64_t headDim) { return headDim == 64 ? 128 : 64; }
 constexpr int64_t attentionQueryTiles(const AttentionWork &work) {
   int64_t rows = attentionTileQueries(work.headDim);
@@ -107,10 +108,18 @@ constexpr int64_t attentionTurnSlots(const AttentionWork &work) {
   int64_t needed = (kTiles + tiles - 1) / tiles, slots = cached > needed ? cached : needed;
   return slots < heads ? slots : heads;
 }
-/// Returns the number of 32-bit counters by which they take turns (Turns in attention_wgmma_joint.cuh): of all
-/// items, of each slot, of each tile of queries of a slot.
+/// Returns the slots with which mma.sync takes turns, those that warp groups have by heads or by turns; 0, by tiles, if
+/// these heads have fewer than four of its tiles of keys for each multiprocessor. Where two blocks share one, they would
+/// wait for a quarter of the time or more (bench/gpu/turn_times.py --mma), about as long as two matmuls fewer save.
+constexpr int64_t attentionMmaSlots(const AttentionWork &work) {
+  int64_t rows = attentionMmaTileKeys(work.headDim), tiles = (work.keySequence + rows - 1) / rows;
+  int64_t slots = attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
+  return slots * tiles >= 4 * cuda::kMultiprocessors ? slots : 0;
+}
+/// Returns the number of 32-bit counters by which they take turns (Turns in attention_joint.cuh): of all items, of
+/// each slot, of each tile of queries of a slot. The smallest such tile has 64.
 constexpr int64_t attentionTurnCounters(const AttentionWork &work, int64_t slots) {
-  return 1 + slots * (1 + work.groups * attentionQueryTiles(work));
+  return 1 + slots * (1 + work.groups * ((work.sequence + 63) / 64));
 }
 
 /// Where the sums begin in the workspace: at a multiple of 16 bytes.
@@ -118,13 +127,14 @@ constexpr int64_t attentionHeadSumsAt(int64_t queries) {
   return (attentionStepWorkspaceOnCuda(queries) + 3) / 4 * 4;
 }
 
-/// Returns the GPU's workspace: that of a step, and what a joint backward pass needs.
+/// Returns the GPU's workspace: that of a step, and what a joint backward pass needs. By heads too there are counters:
+/// GPUs without warp groups take turns, with a slot where others have a block.
 constexpr int64_t attentionWorkspaceOnCuda(const AttentionWork &work) {
-  int64_t blocks = attentionHeadBlocks(work), slots = attentionTurnSlots(work);
-  if (blocks + slots == 0)
+  int64_t slots = attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
+  if (slots == 0)
     return attentionStepWorkspaceOnCuda(work.queries);
-  return attentionHeadSumsAt(work.queries) + (blocks + slots) * attentionHeadSums(work) +
-         (slots > 0 ? attentionTurnCounters(work, slots) : 0);
+  return attentionHeadSumsAt(work.queries) + slots * attentionHeadSums(work) +
+         attentionTurnCounters(work, slots);
 }
 
 } // namespace partita_rt

@@ -34,10 +34,10 @@ inline AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, in
           window};
 }
 
-/// Wgmma: the backward pass by tiles; Heads: jointly by heads, in fewer blocks than there are heads; Turns: jointly
-/// by turns, with fewer slots than heads, if there are more than two, and with two heads together, if there are more than
-/// four.
-enum class By { Mma, Wgmma, Heads, Turns, Any };
+/// Mma, Wgmma: the backward pass by tiles; Heads: jointly by heads, in fewer blocks than there are heads; Turns, MmaTurns:
+/// jointly by turns, with fewer slots than heads, if there are more than two, and with two heads together, if there are
+/// more than four; MmaAny: as attentionBackwardMma chooses; Any: as attentionBackward does.
+enum class By { Mma, MmaTurns, MmaAny, Wgmma, Heads, Turns, Any };
 inline bool isByGroups(By by) { return by == By::Wgmma || by == By::Heads || by == By::Turns; }
 
 /// Operands in a GPU's memory: its copy engine fetches tiles, and additions happen in its L2 cache, neither of
@@ -69,13 +69,16 @@ template <typename T> struct Call {
           outWidth = a.heads * a.valueDim;
   Tensor<T> q, k, v, dout, out, dq, dk, dv;
   Tensor<float> lse, workspace, partials, dqSums, dkSums, dvSums;
+  bool hasSums = true; ///< of rows, by a backward pass on tensor cores
 
-  Call(const AttentionShape &shape, int64_t offset = 0)
+  /// offset: of 16-bit tensors, in elements from a pack's boundary; alignsDq: dq is not off it.
+  Call(const AttentionShape &shape, int64_t offset = 0, bool alignsDq = false)
       : a(shape), q(randomExact<T>(a.batch * a.sequence * qWidth, "q"), offset),
         k(randomExact<T>(a.batch * a.keySequence * kWidth, "k"), offset),
         v(randomExact<T>(a.batch * a.keySequence * vWidth, "v"), offset),
         dout(randomExact<T>(a.batch * a.sequence * outWidth, "dout"), offset),
-        out(a.batch * a.sequence * outWidth, offset), dq(a.batch * a.sequence * qWidth, offset),
+        out(a.batch * a.sequence * outWidth, offset),
+        dq(a.batch * a.sequence * qWidth, alignsDq ? 0 : offset),
         dk(a.batch * a.keySequence * kWidth, offset), dv(a.batch * a.keySequence * vWidth, offset),
         lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)),
         partials(sumsOf(a).scratch() / 4), dqSums(qWidth), dkSums(kWidth), dvSums(vWidth) {}
@@ -97,8 +100,9 @@ template <typename T> struct Call {
     return of(gpu, v.in(), a.keySequence, vWidth, a.valueDim);
   }
 
-  bool backwardJointly(const Stream &stream, const MmaBackward<T> &call, bool turns) {
+  bool backwardJointly(const Stream &stream, const MmaBackward<T> &call, By by) {
     AttentionWork work = attentionWork(a, kDTypeOf<T>);
+    bool turns = by != By::Heads;
     int64_t heads = a.batch * kvHeads, blocks = turns ? 5 : (heads + 1) / 2;
     int64_t slots = !turns ? 0 : heads > 4 ? 4 : heads == 2 ? 2 : 1;
     int64_t counters = turns ? attentionTurnCounters(work, slots) : 0;
@@ -108,12 +112,14 @@ template <typename T> struct Call {
     {
       DeviceCopies gpu;
       float *space = gpu.of(sums.data(), floats + counters);
-      done = attentionBackwardJoint(stream, call, space, slots, blocks);
+      done = by == By::MmaTurns ? attentionBackwardMmaJoint(stream, call, space, slots, blocks)
+                                : attentionBackwardWgmmaJoint(stream, call, space, slots, blocks);
     }
+    int64_t keys = by == By::MmaTurns && a.headDim == 128 ? 64 : kAttentionTileKeys;
     for (int64_t slot = 0; done && slot < slots; ++slot) { // each tile of keys is computed once
       uint32_t finished;
       std::memcpy(&finished, sums.in() + floats + 1 + slot, sizeof(finished));
-      EXPECT_EQ(finished, ceilDiv(heads - slot, slots) * attentionKeyTiles(work)) << slot;
+      EXPECT_EQ(finished, ceilDiv(heads - slot, slots) * ceilDiv(a.keySequence, keys)) << slot;
     }
     return done && sums.marginsKept();
   }
@@ -126,7 +132,7 @@ template <typename T> struct Call {
     if constexpr (sizeof(T) == 2) { // tensor cores have no kernels for float
       if (isByGroups(by))
         return attentionForwardWgmma(stream, to, lse.data(), q, k, v, a);
-      if (by == By::Mma)
+      if (by == By::Mma || by == By::MmaTurns || by == By::MmaAny)
         return attentionForwardMma(stream, to, lse.data(), q, k, v, a), true;
     }
     attentionForward(stream, to, lse.data(), q, k, v, a);
@@ -150,13 +156,17 @@ template <typename T> struct Call {
       return true;
     }
     if constexpr (sizeof(T) == 2) {
-      call.sums = {partials.data(), sumsOf(a)};
+      if (hasSums)
+        call.sums = {partials.data(), sumsOf(a)};
       if (by == By::Mma)
+        attentionBackwardMmaByTiles(stream, call);
+      else if (by == By::MmaAny)
         attentionBackwardMma(stream, call);
-      else if (by == By::Wgmma ? !attentionBackwardByTiles(stream, call)
-                               : !backwardJointly(stream, call, by == By::Turns))
+      else if (by == By::Wgmma ? !attentionBackwardWgmmaByTiles(stream, call)
+                               : !backwardJointly(stream, call, by))
         return false;
-      addPartialRowSums(stream, sums, partials.in(), a);
+      if (hasSums)
+        addPartialRowSums(stream, sums, partials.in(), a);
     }
     return true;
   }
@@ -224,7 +234,7 @@ template <typename T> void checkBackward(const Case &c, By by, int64_t offset) {
   expectSums(call.dkSums, call.dk, "dk");
   expectSums(call.dvSums, call.dv, "dv");
   inOrders<T>(offset, [&](int64_t offset) {
-    Call<T> again(c.shape, offset);
+    Call<T> again(c.shape, offset, /*alignsDq=*/by == By::MmaTurns);
     std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
     std::copy_n(call.lse.in(), call.lse.values().size(), again.lse.data());
     ASSERT_TRUE(again.backward(by));
