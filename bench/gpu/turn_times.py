@@ -73,6 +73,13 @@ def slots_of(heads, keys, queries, groups, dim):
     return slots, heads if slots == heads else max(1, slots // 2)
 
 
+def head_blocks(heads, queries, groups, dim):
+    """Returns attentionHeadBlocks of workspaces.h."""
+    rows, blocks = (128 if dim == 64 else 64), min(heads, MULTIPROCESSORS)
+    fills = 8 * heads >= 7 * -(-heads // MULTIPROCESSORS) * MULTIPROCESSORS
+    return blocks if fills and blocks * groups * -(-queries // rows) * rows * dim * 4 <= 40 << 20 else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("heads", "keys", "queries", "groups", "dim"):
@@ -83,12 +90,20 @@ def main():
     shape = arguments.heads, arguments.keys, arguments.queries, arguments.groups, arguments.dim
     if min(*shape, 1 if arguments.mma is None else arguments.mma) < 1:
         parser.error("numbers must be above 0")
+    if arguments.dim not in (64, 128):
+        parser.error("heads have 64 or 128 elements; others are by tiles")
     slots, together = slots_of(*shape)
+    heads = head_blocks(arguments.heads, arguments.queries, arguments.groups, arguments.dim)
+    if heads and arguments.mma is None:
+        sys.exit("by heads: no block waits")
+    if heads:
+        slots, together = heads, heads if heads == arguments.heads else heads // 2
     if not slots:
         sys.exit("fewer than two tiles of keys for each multiprocessor: by tiles")
-    form, blocks = (by_mma(arguments.dim), arguments.mma) if arguments.mma else (by_groups(arguments.dim), MULTIPROCESSORS)
+    form, blocks = (by_groups(arguments.dim), MULTIPROCESSORS) if arguments.mma is None else (by_mma(arguments.dim), arguments.mma)
     part = busy(*shape, slots, together, not arguments.full, blocks, form)
-    print(f"{slots} slots, {together} heads together: {part:.2f} busy")
+    few = arguments.mma is not None and slots * -(-arguments.keys // form.keys) < 4 * MULTIPROCESSORS  # attentionMmaSlots
+    print(f"{slots} slots, {together} heads together: {part:.2f} busy{'; programs go by tiles' if few else ''}")
 
 
 if __name__ == "__main__":

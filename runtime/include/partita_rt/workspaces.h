@@ -110,7 +110,7 @@ constexpr int64_t attentionTurnSlots(const AttentionWork &work) {
 }
 /// Returns the slots with which mma.sync takes turns, those that warp groups have by heads or by turns; 0, by tiles, if
 /// these heads have fewer than four of its tiles of keys for each multiprocessor. Where two blocks share one, they would
-/// wait for a quarter of the time or more (bench/gpu/turn_times.py --mma), about as long as two matmuls fewer save.
+/// wait for a seventh to a half of the time (bench/gpu/turn_times.py --mma); two matmuls fewer save a quarter.
 constexpr int64_t attentionMmaSlots(const AttentionWork &work) {
   int64_t rows = attentionMmaTileKeys(work.headDim), tiles = (work.keySequence + rows - 1) / rows;
   int64_t slots = attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
