@@ -14,7 +14,7 @@ import collections
 import heapq
 import sys
 
-MULTIPROCESSORS, KEYS_OF_TILE = 132, 128
+MULTIPROCESSORS, KEYS_OF_TILE, CACHE = 132, 128, 40 << 20
 # Rows: queries of a tile. When a step needs others' terms, from its beginning, and others see its own, from its end, in steps.
 Form = collections.namedtuple("Form", "keys rows needs seen")
 
@@ -63,21 +63,32 @@ def busy(heads, keys, queries, groups, dim, slots, together, causal=True, blocks
     return steps / (blocks * last)
 
 
+def bytes_of_sums(queries, groups, dim):
+    """Returns those of attentionHeadSums of workspaces.h."""
+    rows = by_groups(dim).rows
+    return 4 * groups * -(-queries // rows) * rows * dim
+
+
+def together_of(heads, slots):
+    """Returns the heads that alternate (beginTurns in attention_joint.cuh)."""
+    return heads if slots == heads else max(1, slots // 2)
+
+
 def slots_of(heads, keys, queries, groups, dim):
     """Returns attentionTurnSlots of workspaces.h, 0 if it is by tiles, and the heads that alternate."""
-    rows, tiles = (128 if dim == 64 else 64), -(-keys // KEYS_OF_TILE)
+    tiles = -(-keys // KEYS_OF_TILE)
     if heads * tiles < 2 * MULTIPROCESSORS:
         return 0, 0
-    cached = (40 << 20) // (4 * groups * -(-queries // rows) * rows * dim)
+    cached = CACHE // bytes_of_sums(queries, groups, dim)
     slots = min(heads, max(cached, -(-2 * MULTIPROCESSORS // tiles)))
-    return slots, heads if slots == heads else max(1, slots // 2)
+    return slots, together_of(heads, slots)
 
 
 def head_blocks(heads, queries, groups, dim):
     """Returns attentionHeadBlocks of workspaces.h."""
-    rows, blocks = (128 if dim == 64 else 64), min(heads, MULTIPROCESSORS)
+    blocks = min(heads, MULTIPROCESSORS)
     fills = 8 * heads >= 7 * -(-heads // MULTIPROCESSORS) * MULTIPROCESSORS
-    return blocks if fills and blocks * groups * -(-queries // rows) * rows * dim * 4 <= 40 << 20 else 0
+    return blocks if fills and blocks * bytes_of_sums(queries, groups, dim) <= CACHE else 0
 
 
 def main():
@@ -97,7 +108,7 @@ def main():
     if heads and arguments.mma is None:
         sys.exit("by heads: no block waits")
     if heads:
-        slots, together = heads, heads if heads == arguments.heads else heads // 2
+        slots, together = heads, together_of(arguments.heads, heads)
     if not slots:
         sys.exit("fewer than two tiles of keys for each multiprocessor: by tiles")
     form, blocks = (by_groups(arguments.dim), MULTIPROCESSORS) if arguments.mma is None else (by_mma(arguments.dim), arguments.mma)
