@@ -160,8 +160,7 @@ void measure(const char *name, const AttentionShape &shape, FusedAttention *fuse
   double backward = milliseconds([&] { call.backward(); });
   printf("%-24s %-5s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name,
          fused ? "cuDNN" : "own", forward, work / forward, backward, 2.5 * work / backward);
-  AttentionWork kind = attentionWork(shape, DType::BFloat16);
-  if (fused || attentionHeadBlocks(kind) + attentionTurnSlots(kind) == 0)
+  if (fused || attentionJointSlots(attentionWork(shape, DType::BFloat16)) == 0)
     return;
   // The forms that others replace here, on any GPU since sm_80.
   auto measureForm = [&](const char *form, auto run) {

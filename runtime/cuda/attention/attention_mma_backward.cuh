@@ -169,26 +169,24 @@ __device__ inline void differentiate(float (&ds)[kTiles][kColumns][4],
     }
 }
 
+/// Calls visit(element) for all of a thread's fragments.
+template <typename E, int kTiles, int kColumns, typename Visit>
+__device__ inline void forFragments(E (&fragments)[kTiles][kColumns][4], Visit visit) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (E &each : fragments[t][j])
+        visit(each);
+}
 template <int kTiles, int kColumns>
 __device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-      for (float &each : sums[t][j])
-        each *= factor;
+  forFragments(sums, [factor](float &each) { each *= factor; });
 }
-
-template <int kTiles, int kColumns>
-__device__ inline void clear(float (&sums)[kTiles][kColumns][4]) {
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j)
-#pragma unroll
-      for (float &each : sums[t][j])
-        each = 0.0f;
+template <typename E, int kTiles, int kColumns>
+__device__ inline void clear(E (&fragments)[kTiles][kColumns][4]) {
+  forFragments(fragments, [](E &each) { each = E(0); });
 }
 
 // Tiles of keys of a block of mma.sync.

@@ -131,13 +131,7 @@ attendPart(uint32_t (&ds)[Plan::kPart / 16][Plan::kTiles][4], const AttentionSha
   int lane = int(threadIdx.x) % kWarp, own = at.firstKey - at.place.key;
   int query = at.place.query + offset, last = min(query + kPart, at.sight.queries) - 1;
   if (last < query || !at.sight.meets(query, last, at.firstKey, at.firstKey + kRows)) {
-#pragma unroll
-    for (auto &column : ds)
-#pragma unroll
-      for (auto &each : column)
-#pragma unroll
-        for (uint32_t &pair : each)
-          pair = 0;
+    clear(ds);
     return;
   }
   const T *queries = at.queries + offset * kMmaPitch<D>;

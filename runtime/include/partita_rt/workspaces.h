@@ -108,12 +108,16 @@ constexpr int64_t attentionTurnSlots(const AttentionWork &work) {
   int64_t needed = (kTiles + tiles - 1) / tiles, slots = cached > needed ? cached : needed;
   return slots < heads ? slots : heads;
 }
+/// Returns the heads of keys that have sums at once, by heads or by turns; 0 by tiles.
+constexpr int64_t attentionJointSlots(const AttentionWork &work) {
+  return attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
+}
 /// Returns the slots with which mma.sync takes turns, those that warp groups have by heads or by turns; 0, by tiles, if
 /// these heads have fewer than four of its tiles of keys for each multiprocessor. Where two blocks share one, they would
 /// wait for a seventh to a half of the time (bench/gpu/turn_times.py --mma); two matmuls fewer save a quarter.
 constexpr int64_t attentionMmaSlots(const AttentionWork &work) {
   int64_t rows = attentionMmaTileKeys(work.headDim), tiles = (work.keySequence + rows - 1) / rows;
-  int64_t slots = attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
+  int64_t slots = attentionJointSlots(work);
   return slots * tiles >= 4 * cuda::kMultiprocessors ? slots : 0;
 }
 /// Returns the number of 32-bit counters by which they take turns (Turns in attention_joint.cuh): of all items, of
@@ -130,7 +134,7 @@ constexpr int64_t attentionHeadSumsAt(int64_t queries) {
 /// Returns the GPU's workspace: that of a step, and what a joint backward pass needs. By heads too there are counters:
 /// GPUs without warp groups take turns, with a slot where others have a block.
 constexpr int64_t attentionWorkspaceOnCuda(const AttentionWork &work) {
-  int64_t slots = attentionHeadBlocks(work) + attentionTurnSlots(work); // one of them is 0
+  int64_t slots = attentionJointSlots(work);
   if (slots == 0)
     return attentionStepWorkspaceOnCuda(work.queries);
   return attentionHeadSumsAt(work.queries) + slots * attentionHeadSums(work) +

@@ -115,7 +115,7 @@ template <typename T> struct Call {
       done = by == By::MmaTurns ? attentionBackwardMmaJoint(stream, call, space, slots, blocks)
                                 : attentionBackwardWgmmaJoint(stream, call, space, slots, blocks);
     }
-    int64_t keys = by == By::MmaTurns && a.headDim == 128 ? 64 : kAttentionTileKeys;
+    int64_t keys = by == By::MmaTurns ? attentionMmaTileKeys(a.headDim) : kAttentionTileKeys;
     for (int64_t slot = 0; done && slot < slots; ++slot) { // each tile of keys is computed once
       uint32_t finished;
       std::memcpy(&finished, sums.in() + floats + 1 + slot, sizeof(finished));
